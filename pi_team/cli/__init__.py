@@ -1,0 +1,1 @@
+"""The `pi-team` command."""

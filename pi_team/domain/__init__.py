@@ -1,0 +1,1 @@
+"""The team as immutable values: no clock, file, process or randomness."""

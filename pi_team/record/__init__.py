@@ -1,0 +1,1 @@
+"""One record on disk: the envelope, the publication protocol and its locks."""
