@@ -254,6 +254,14 @@ class ParentUnknown(PiTeamError):
     default_hint = "`pi-team log TEAM` shows the ids."
 
 
+class MessageUnknown(PiTeamError):
+    """No message has that id, or the beginning of an id that was given fits several."""
+
+    code = "MESSAGE_UNKNOWN"
+    fault = "caller"
+    default_hint = "`pi-team log TEAM` shows the ids."
+
+
 class ParentNotCompleted(PiTeamError):
     """More work was asked for from a parent whose result failed or was interrupted."""
 
@@ -373,3 +381,11 @@ class TimedOut(PiTeamError):
     code = "TIMED_OUT"
     fault = "state"
     retryable = True
+
+
+class InternalError(PiTeamError):
+    """A defect of pi-team itself: an exception that none of these codes describes."""
+
+    code = "INTERNAL"
+    fault = "system"
+    default_hint = "PI_TEAM_DEBUG=1 shows the traceback; please report it."
