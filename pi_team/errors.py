@@ -89,7 +89,7 @@ class ReportInvalid(PiTeamError):
 class LimitError(PiTeamError):
     """Base of the LIMIT_* codes: an input or the team has reached a documented number."""
 
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
 
 
 class LimitSubject(LimitError):
@@ -232,7 +232,7 @@ class MemberAlive(PiTeamError):
 
 
 class MembershipLost(PiTeamError):
-    """The caller's alias and token are not a connected member any more: replaced, renamed, removed or swept."""
+    """The caller's alias and token are no connected member any more: replaced, renamed, removed or swept."""
 
     code = "MEMBERSHIP_LOST"
     fault = "state"
