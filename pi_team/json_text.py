@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 from pi_team.limits import JSON_DEPTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -40,7 +40,7 @@ _SURROGATES = re.compile("([\ud800-\udbff])([\udc00-\udfff])|[\ud800-\udfff]")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
-class NotJson(ValueError):  # noqa: N818 # says what is so, as all errors here do
+class NotJson(ValueError):
     """The text is not one JSON value: broken, doubled keys, not a number, or too deeply nested."""
 
 
@@ -173,8 +173,8 @@ class Reader:
         """Read one whole value."""
         return self.span().value
 
-    def span(self, key: str = "") -> Span:
-        """Read one whole value and say where its text is."""
+    def span(self, key: str = "", levels: int = JSON_DEPTH) -> Span:
+        """Read one whole value, nested at most ``levels`` deep, and say where its text is."""
         start = self.position
         try:
             value, end = _DECODER.raw_decode(self.text, start)
@@ -182,13 +182,14 @@ class Reader:
             raise
         except (ValueError, RecursionError) as error:
             raise NotJson(str(error)) from error
-        _require_depth(value, JSON_DEPTH)
+        _require_depth(value, levels)
         self.passed(end)
         return Span(key, value, start, end)
 
     def passed(self, end: int) -> None:
         """Go on at ``end``, the end of a value that the caller knows already."""
         self.position = end
+        self._first = False
         self._skip_space()
 
     def finish(self) -> None:
@@ -242,6 +243,14 @@ def canonical(value: JsonValue) -> str:
     return _SURROGATES.sub(_surrogate, text) if _has_surrogates(text) else text
 
 
+def ordered(keys: Collection[str]) -> Iterable[str]:
+    """Keys in the order of a JavaScript object: those that look like array indices first, ascending."""
+    if not keys or min(keys) >= ":":  # what follows the digits: none begins with one
+        return keys
+    indices = sorted((key for key in keys if _is_index(key)), key=int)
+    return indices + [key for key in keys if not _is_index(key)]
+
+
 def well_paired(text: str) -> str:
     """Join surrogates that stand side by side into their character, as writing and reading back would."""
     if not _has_surrogates(text):
@@ -289,7 +298,7 @@ def _write(value: JsonValue, pieces: list[str]) -> None:
 
 def _write_object(value: dict[str, JsonValue], pieces: list[str]) -> None:
     separator = "{"
-    for key in _ordered(value):
+    for key in ordered(value):
         inner = value[key]
         if isinstance(inner, str):  # nearly always, and worth the shortcut
             pieces.append(f"{separator}{encode_basestring(key)}:{encode_basestring(inner)}")
@@ -298,14 +307,6 @@ def _write_object(value: dict[str, JsonValue], pieces: list[str]) -> None:
             _write(inner, pieces)
         separator = ","
     pieces.append("}" if value else "{}")
-
-
-def _ordered(value: dict[str, JsonValue]) -> Iterable[str]:
-    """The keys in JavaScript's order: those that look like array indices first, ascending."""
-    if not value or min(value) >= ":":  # what follows the digits: none begins with one
-        return value
-    indices = sorted((key for key in value if _is_index(key)), key=int)
-    return indices + [key for key in value if not _is_index(key)]
 
 
 def _is_index(key: str) -> bool:
