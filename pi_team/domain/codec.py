@@ -27,7 +27,7 @@ _VERSION = 1
 _Element = TypeVar("_Element", Member, Message)
 
 
-class PayloadNotJson(ValueError):
+class PayloadNotJson(NotJson):
     """The payload's text is not one JSON value."""
 
 
