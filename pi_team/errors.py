@@ -383,6 +383,14 @@ class TimedOut(PiTeamError):
     retryable = True
 
 
+class DemoFailed(PiTeamError):
+    """Something that `pi-team demo` claims does not hold on this machine."""
+
+    code = "DEMO_FAILED"
+    fault = "system"
+    default_hint = "`pi-team doctor` checks the file system and the clock; please report it."
+
+
 class InternalError(PiTeamError):
     """A defect of pi-team itself: an exception that none of these codes describes."""
 
