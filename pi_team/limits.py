@@ -46,7 +46,7 @@ DUPLICATE_WINDOW: Final = 60.0
 """Seconds in which the same sender, recipient, subject and body is refused."""
 RECORD_BYTES: Final = 32_000_000
 JSON_DEPTH: Final = 64
-"""Deepest nesting of arrays and objects in a value; a bound that all readers share, unlike a stack's height."""
+"""Deepest nesting of a JSON value; a bound that all readers share, unlike the height of a stack."""
 REVISIONS_KEPT: Final = 32
 """Slots kept below the newest; pruning starts at twice this number."""
 REVISION_MAX: Final = 2**53 - 1

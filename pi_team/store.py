@@ -87,6 +87,14 @@ class Terms(Generic[T]):
     vacate: Callable[[T], tuple[T, PiTeamError | None]]
 
 
+class _Renaming(Generic[T]):
+    """Reads payloads that name the old team and writes ones that name the new."""
+
+    def __init__(self, before: Codec[T], after: Codec[T]) -> None:
+        self.decode = before.decode
+        self.encode = after.encode
+
+
 class Store:
     """The teams below one directory.
 
@@ -193,7 +201,7 @@ class Store:
                 private = f".{publication.id}.{author.owner}.tmp"
                 fd = fs.create(private, revisions_fd)
                 try:
-                    write_all(fs, fd, envelope.encode(1, payload, publication, envelope.NOTHING, {}))
+                    write_all(fs, fd, envelope.encode(1, payload, publication, envelope.NOTHING, {})[0])
                     fs.fsync(fd)
                 finally:
                     fs.close(fd)
@@ -339,7 +347,7 @@ class Store:
             return retitle(vacated)
 
         try:
-            self._attempts(directory, before.codec, change, patience)
+            self._attempts(directory, _Renaming(before.codec, after), change, patience)
         except RecordCorrupt:
             # Another process finished the same rename in the meantime.
             self._publisher.read(directory, after)

@@ -120,9 +120,18 @@ def content_hash(payload: str) -> str:
 
 def encode(
     revision: int, payload: str, publication: Publication, previous: Previous, extra: Mapping[str, JsonValue]
-) -> bytes:
-    """The bytes of a record. `payload` is canonical text; `extra` are unknown keys to keep."""
+) -> tuple[bytes, str]:
+    """The bytes of a record and the hash of its payload.
+
+    Args:
+        revision: its number.
+        payload: its canonical text.
+        publication: who publishes it.
+        previous: its parent.
+        extra: unknown keys of the envelope, to keep.
+    """
     data = payload.encode()
+    digest = hashlib.sha256(data).hexdigest()
     parent: JsonValue = {
         "revision": previous.revision,
         "contentHash": previous.content_hash,
@@ -132,13 +141,13 @@ def encode(
         {
             "schemaVersion": SCHEMA_VERSION,
             "revision": revision,
-            "contentHash": hashlib.sha256(data).hexdigest(),
+            "contentHash": digest,
             "publication": publication.to_json(),
             "previous": parent,
             **extra,
         }
     )
-    return b'%s,"payload":%s}' % (head[:-1].encode(), data)
+    return b'%s,"payload":%s}' % (head[:-1].encode(), data), digest
 
 
 def decode(data: bytes) -> Envelope:

@@ -24,7 +24,7 @@ from pi_team.errors import (
 from pi_team.limits import RECORD_BYTES, REVISION_MAX, REVISIONS_KEPT
 from pi_team.record import envelope
 from pi_team.record.directory import RECORD, TeamDirectory
-from pi_team.record.envelope import Damaged, Envelope, Publication
+from pi_team.record.envelope import Damaged, Envelope, Previous, Publication
 from pi_team.record.filesystem import exists, link_error, storage_error, unlink_quietly, write_all
 from pi_team.record.reading import (
     Codec,
@@ -262,9 +262,8 @@ class Publisher:
         """
         author = self._author()
         publication = author.new_publication()
-        payload = codec.encode(value)
         base = scan.base
-        data = envelope.encode(scan.slot, payload, publication, base.previous, base.extra)
+        data, digest = envelope.encode(scan.slot, codec.encode(value), publication, base.previous, base.extra)
         if len(data) > RECORD_BYTES:
             raise LimitRecord(f"the record would have {len(data):,} bytes, more than {RECORD_BYTES:,}")
         private = f".{publication.id}.{author.owner}.tmp"
@@ -287,9 +286,7 @@ class Publisher:
                 raise
             raise _unknown(team, error) from error
         self._prune(team, scan.slot)
-        digest = envelope.content_hash(payload)
-        parent = envelope.Previous(scan.slot, digest, publication.id)
-        return Version(scan.slot, parent, value, base.extra)
+        return Version(scan.slot, Previous(scan.slot, digest, publication.id), value, base.extra)
 
     def _prune(self, team: TeamDirectory, slot: int) -> None:
         """Step 9: remove old slots once there are twice as many as are kept; errors change nothing."""
