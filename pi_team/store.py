@@ -80,11 +80,12 @@ class Terms(Generic[T]):
 
     Attributes:
         codec: text ↔ payload.
-        vacate: sweeps the dead from a payload; the refusal where somebody is alive or unknown.
+        vacate: sweeps the dead from a payload, and the refusal where somebody is alive or unknown; it is
+            given the open directory, which may bear another name by then.
     """
 
     codec: Codec[T]
-    vacate: Callable[[T], tuple[T, PiTeamError | None]]
+    vacate: Callable[[T, TeamDirectory], tuple[T, PiTeamError | None]]
 
 
 class _Renaming(Generic[T]):
@@ -341,7 +342,7 @@ class Store:
         """Publish the next revision under the new name, looking again at every conflict."""
 
         def change(value: T) -> T:
-            vacated, refusal = before.vacate(value)
+            vacated, refusal = before.vacate(value, directory)
             if refusal is not None:
                 raise refusal  # a member joined meanwhile
             return retitle(vacated)
@@ -415,7 +416,7 @@ class Store:
 
         def change(value: T) -> T:
             refused.clear()
-            swept, refusal = terms.vacate(value)
+            swept, refusal = terms.vacate(value, directory)
             if refusal is None:
                 return value
             refused.append(refusal)

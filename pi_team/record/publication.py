@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pi_team.record.locks import Locks, Patience
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 CONFLICT_WAIT: Final = 0.005
 """Seconds, on average, before a conflict is retried."""
@@ -125,6 +126,15 @@ class Publisher:
             TeamUnknown, RecordMissing, RecordCorrupt, RecordUnsafe, UnsupportedSchema, LimitRecord,
             StorageError, UnsupportedFilesystem: refused, and nothing was changed.
         """
+        return self.exclusively(open_directory, lambda team: self.attempt(team, codec, change), patience)
+
+    def exclusively(
+        self,
+        open_directory: Callable[[], TeamDirectory],
+        body: Callable[[TeamDirectory], R],
+        patience: Patience,
+    ) -> R:
+        """Run `body` on an open team under both locks, again after each conflict. Raises as `body`, and Busy."""
         while True:
             with contextlib.ExitStack() as held:
                 team = held.enter_context(open_directory())
@@ -133,7 +143,7 @@ class Publisher:
                     continue  # it moved while this writer waited for the lock: open what is there now
                 held.enter_context(self._locks.compatibility(team.fd, team.name, patience))
                 try:
-                    return self.attempt(team, codec, change)
+                    return body(team)
                 except Conflict:
                     pass
             patience.wait(f"other writers of team {team.name}", CONFLICT_WAIT)
