@@ -1,4 +1,4 @@
-"""Left-over files: what a dead writer left behind, and which of it may go (docs/protocol.md, "Left-over files").
+"""What dead writers left behind, and which of it may go (docs/protocol.md, "Left-over files").
 
 Never a file of a possibly live owner, since a live writer must be able to read a missing private file as
 "somebody helped"; and never the private file of a slot above the record, which the next writer installs.

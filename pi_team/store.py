@@ -174,6 +174,24 @@ class Store:
         except OSError as error:
             raise storage_error(error, f"cannot create team {team}") from error
 
+    def probe(self) -> None:
+        """Try, in a hidden directory, what the protocol needs of the file system; nothing is left.
+
+        Raises:
+            UnsupportedFilesystem: it lacks something.
+            StorageError: it refuses to be written to.
+            RecordUnsafe: the teams directory is not ours alone.
+        """
+        hidden = f"{NEW_PREFIX}probe-{uuid.uuid4()}.{self._author().owner}"
+        try:
+            with self._open_teams() as teams_fd:
+                try:
+                    self._build(hidden, teams_fd, "")
+                finally:
+                    remove_tree(self._fs, hidden, teams_fd)
+        except OSError as error:
+            raise storage_error(error, f"cannot write to {self.path}") from error
+
     def _ensure_path(self) -> None:
         """Create the teams directory and the missing ones above it, each synced into its parent."""
         missing: list[str] = []
