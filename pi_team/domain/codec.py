@@ -63,7 +63,8 @@ def _is_texts(value: object) -> bool:
     return type(value) is list and all(type(item) is str for item in value)
 
 
-def _is_report(value: object) -> bool:
+def is_report(value: object) -> bool:
+    """Whether a value is a ``result`` object: an outcome, a text, files and tests."""
     return type(value) is dict and all(key in value and accepts(value[key]) for key, accepts, _, _ in _REPORT)
 
 
@@ -110,7 +111,7 @@ _MESSAGE = (
     _Field("rootId", _is_filled, "a non-empty string"),
     _Field("parentId", _is_filled, "a non-empty string", optional=True),
     _Field("claim", _is_filled, "a non-empty string", optional=True),
-    _Field("result", _is_report, "a report", optional=True),
+    _Field("result", is_report, "a report", optional=True),
 )
 
 

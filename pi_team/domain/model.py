@@ -28,6 +28,9 @@ Verdict: TypeAlias = Literal["alive", "dead", "unknown"]
 Judge: TypeAlias = Callable[[str, str], Verdict]
 """Says of an (alias, token) pair whether its session is alive, dead or unknown; never of an alias alone."""
 
+NewId: TypeAlias = Callable[[], str]
+"""Gives a new message id, unique for ever."""
+
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object with the record's keys."""
 
@@ -177,6 +180,27 @@ class TeamState:
         for message in self.messages:
             if message.id == message_id:
                 return message
+        return None
+
+    def result_of(self, request_id: str) -> Message | None:
+        """The result of a request, once there is one; there is never a second."""
+        for message in self.messages:
+            if message.kind == "result" and message.parent_id == request_id:
+                return message
+        return None
+
+    def member_with_token(self, token: str) -> Member | None:
+        """The member that holds a token, whatever its alias is by now."""
+        for member in self.members:
+            if member.token == token:
+                return member
+        return None
+
+    def member_of_session(self, session: str) -> Member | None:
+        """The member that a session joined as, whatever its alias is by now."""
+        for member in self.members:
+            if member.session == session:
+                return member
         return None
 
 

@@ -45,7 +45,8 @@ REPORT: dict[str, Any] = {"outcome": "failed", "body": "no", "files": ["f"], "te
 
 
 def payload(members: Any = (), messages: Any = (), **others: Any) -> str:
-    return canonical({"version": 1, "members": list(members), "messages": list(messages)} | others)
+    value: dict[str, Any] = {"version": 1, "members": list(members), "messages": list(messages)}
+    return canonical(value | others)
 
 
 def decode(text: str) -> TeamState:
