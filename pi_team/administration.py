@@ -9,6 +9,7 @@ from pi_team.domain import operations
 from pi_team.domain.codec import TeamCodec
 from pi_team.engine import Engine, new_id
 from pi_team.errors import PiTeamError
+from pi_team.former import FormerCodec
 from pi_team.presence import PresenceDirectory
 from pi_team.record import recovery
 from pi_team.store import Terms
@@ -105,7 +106,6 @@ class Administration:
             self._engine.store,
             self._engine.leftovers,
             publisher=self._engine.publisher,
-            codec=TeamCodec,
             stamps=stamps,
             lifetime=self._engine.lock_lifetime,
         )
@@ -114,7 +114,7 @@ class Administration:
     def revisions(self, team: str) -> list[SlotReport[TeamState]]:
         """The history of a team, oldest first, each revision read and checked."""
         with self._engine.store.open(team) as directory:
-            return recovery.history(directory, TeamCodec(team))
+            return recovery.history(directory, FormerCodec(team))
 
     def recover(self, team: str, revision: int | None = None) -> int:
         """Restore a revision by publishing it anew; the newest intact one where the record cannot be read.
@@ -123,7 +123,9 @@ class Administration:
         """
         version = self._engine.publisher.exclusively(
             lambda: self._engine.store.open(team),
-            lambda directory: recovery.recover(self._engine.publisher, directory, TeamCodec(team), revision),
+            lambda directory: recovery.recover(
+                self._engine.publisher, directory, TeamCodec(team), FormerCodec(team), revision
+            ),
             self._engine.new_patience(),
         )
         return version.revision

@@ -12,11 +12,12 @@ import os
 import shlex
 import stat
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from pi_team import json_text
+from pi_team.domain.codec import TeamCodec
 from pi_team.errors import (
     PiTeamError,
     RecordCorrupt,
@@ -27,6 +28,7 @@ from pi_team.errors import (
     UnsupportedFilesystem,
     UnsupportedSchema,
 )
+from pi_team.former import FormerCodec, named_team
 from pi_team.limits import LOCK_LIFETIME, RECORD_BYTES
 from pi_team.presence import PresenceDirectory
 from pi_team.record.directory import PRESENCE, RECORD, REVISIONS, TeamDirectory
@@ -35,15 +37,15 @@ from pi_team.record.filesystem import FileSystem, directory_fault, storage_error
 from pi_team.record.locks import COMPATIBILITY_LOCK, LOCKS_DIRECTORY
 from pi_team.record.reading import read_envelope, slot_name
 from pi_team.record.recovery import history
-from pi_team.store import check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from pi_team.clocks import Clock
+    from pi_team.domain.model import TeamState
     from pi_team.leftovers import Leftover, Leftovers
     from pi_team.record.publication import Publisher
-    from pi_team.record.reading import Codec, Version
+    from pi_team.record.reading import Version
     from pi_team.store import Store
 
 _CLOCK_SLACK: Final = 60.0
@@ -92,7 +94,6 @@ class Doctor:
         store: the teams directory.
         leftovers: what dead writers left there.
         publisher: reads the records.
-        codec: the codec of a team's payload.
         stamps: the newest time in a payload, in seconds since 1970.
         lifetime: seconds after which a lock is abandoned.
     """
@@ -105,8 +106,7 @@ class Doctor:
         leftovers: Leftovers,
         *,
         publisher: Publisher,
-        codec: Callable[[str], Codec[Any]],
-        stamps: Callable[[Any], float],
+        stamps: Callable[[TeamState], float],
         lifetime: float = LOCK_LIFETIME,
     ) -> None:
         self._fs = fs
@@ -115,7 +115,6 @@ class Doctor:
         self._path = store.path
         self._leftovers = leftovers
         self._publisher = publisher
-        self._codec = codec
         self._stamps = stamps
         self._lifetime = lifetime
 
@@ -204,12 +203,12 @@ class Doctor:
                 raise storage_error(error, f"cannot look at team {team}") from error
             yield from map(self._leftover, left)
 
-    def _record(self, directory: TeamDirectory) -> Generator[Finding, None, Version[Any] | None]:
+    def _record(self, directory: TeamDirectory) -> Generator[Finding, None, Version[TeamState] | None]:
         """What is wrong with the record; its version where it can be read."""
         team, path = directory.name, directory.shown(RECORD)
         recover = _shell("pi-team", "recover", team, "--yes")
         try:
-            version = self._publisher.read(directory, self._codec(team))
+            version = self._publisher.read(directory, TeamCodec(team))
         except RecordCorrupt as error:
             other = self._half_renamed(directory)
             if other is None:
@@ -239,18 +238,15 @@ class Doctor:
         """The team that an unreadable record names instead, where it is a good record of that one."""
         with contextlib.suppress(PiTeamError, Damaged, OSError, json_text.NotJson):
             found = read_envelope(directory)
-            payload = json_text.parse(found.payload) if found else None
-            members = payload.get("members") if isinstance(payload, dict) else None
-            for member in members if isinstance(members, list) else []:
-                if isinstance(member, dict) and isinstance(other := member.get("team"), str):
-                    check_name(other)
-                    self._publisher.read(directory, self._codec(other))
-                    return other
+            other = named_team(found.payload) if found is not None else None
+            if other is not None and other != directory.name:
+                self._publisher.read(directory, TeamCodec(other))
+                return other
         return None
 
-    def _history(self, directory: TeamDirectory, version: Version[Any] | None) -> Iterator[Finding]:
+    def _history(self, directory: TeamDirectory, version: Version[TeamState] | None) -> Iterator[Finding]:
         team = directory.name
-        for report in history(directory, self._codec(team)):
+        for report in history(directory, FormerCodec(team)):
             path = directory.shown(f"{REVISIONS}/{slot_name(report.revision)}")
             above = version is not None and report.revision > version.revision
             if above:
@@ -271,7 +267,7 @@ class Doctor:
                     message = f"{path} was left behind {age:.0f} s ago; the next writer takes it"
                     yield Finding("LOCK", directory.name, path, message, _shell("rm", "--", path))
 
-    def _presence(self, directory: TeamDirectory, version: Version[Any]) -> Iterator[Finding]:
+    def _presence(self, directory: TeamDirectory, version: Version[TeamState]) -> Iterator[Finding]:
         with PresenceDirectory(directory) as presence:
             for member in version.value.members:
                 sighting = presence.read(member.alias)

@@ -134,7 +134,7 @@ class Publisher:
         body: Callable[[TeamDirectory], R],
         patience: Patience,
     ) -> R:
-        """Run `body` on an open team under both locks, again after each conflict. Raises as `body`, and Busy."""
+        """Run `body` on an open team under both locks, again after each conflict. Raises Busy."""
         while True:
             with contextlib.ExitStack() as held:
                 team = held.enter_context(open_directory())

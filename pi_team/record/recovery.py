@@ -79,26 +79,32 @@ def _inspect(team: TeamDirectory, codec: Codec[T], number: int) -> SlotReport[T]
     return SlotReport(number, version, "", found.publication)
 
 
-def recover(publisher: Publisher, team: TeamDirectory, codec: Codec[T], revision: int | None) -> Version[T]:
+def recover(
+    publisher: Publisher, team: TeamDirectory, codec: Codec[T], former: Codec[T], revision: int | None
+) -> Version[T]:
     """Publish an old revision anew; both locks are held.
 
     Args:
         publisher: publishes.
         team: the open directory.
-        codec: of the payload.
+        codec: of the record's payload.
+        former: of the history's, which may bear a former name of the team.
         revision: which one; None for the newest intact one, where the record cannot be read.
 
     Raises:
         UsageError: nothing is damaged and no revision was named, or that revision is not there or not
             intact.
-        RecordCorrupt: no revision is intact.
+        RecordCorrupt: no revision is intact, or the record is good under a former name: that is a rename to
+            be completed and nothing to recover from.
         Conflict, and the errors of a publication.
     """
-    reports = history(team, codec)
+    reports = history(team, former)
     try:
         readable = publisher.read(team, codec)
-    except (RecordCorrupt, RecordMissing, RecordUnsafe):
-        return _replace(publisher, team, codec, reports, revision)
+    except (RecordCorrupt, RecordMissing, RecordUnsafe) as error:
+        if isinstance(error, RecordCorrupt) and _is_readable(publisher, team, former):
+            raise
+        return _replace(publisher, team, former, reports, revision)
     if revision is None:
         raise UsageError(
             f"the record of team {team.name} is intact at revision {readable.revision}",
@@ -106,6 +112,14 @@ def recover(publisher: Publisher, team: TeamDirectory, codec: Codec[T], revision
         )
     wanted = _choose(team, reports, revision)
     return publisher.attempt(team, codec, lambda _: wanted.value)
+
+
+def _is_readable(publisher: Publisher, team: TeamDirectory, codec: Codec[T]) -> bool:
+    try:
+        publisher.read(team, codec)
+    except PiTeamError:
+        return False
+    return True
 
 
 def _choose(team: TeamDirectory, reports: list[SlotReport[T]], revision: int | None) -> Version[T]:
