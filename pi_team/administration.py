@@ -12,7 +12,7 @@ from pi_team.errors import PiTeamError
 from pi_team.former import FormerCodec
 from pi_team.presence import PresenceDirectory
 from pi_team.record import recovery
-from pi_team.store import Terms
+from pi_team.relocation import Terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable

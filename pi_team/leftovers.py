@@ -20,7 +20,8 @@ from pi_team.record.directory import PRESENCE, REVISIONS, TeamDirectory
 from pi_team.record.envelope import Damaged
 from pi_team.record.filesystem import FileSystem, open_private_dir, unlink_quietly
 from pi_team.record.reading import read_envelope, read_slot, slot_number
-from pi_team.store import NEW_PREFIX, TOMBSTONE_PREFIX
+from pi_team.relocation import TOMBSTONE_PREFIX
+from pi_team.store import NEW_PREFIX
 from pi_team.tree import remove_tree
 
 if TYPE_CHECKING:
