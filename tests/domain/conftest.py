@@ -23,6 +23,7 @@ class Crew:
         self.asked: list[str] = []
         self.seats: dict[str, Membership] = {}
         self._numbers = count(1)
+        self._reader = TeamCodec("crew")
 
     def judge(self, alias: str, token: str) -> Verdict:
         member = self.state.member(alias)
@@ -41,8 +42,7 @@ class Crew:
         change: op.Change[Any] = operation(
             self.state, *args, **({name: value for name, value in given.items() if name in asked} | kwargs)
         )
-        text = TeamCodec(change.state.team).encode(change.state)
-        read = TeamCodec(change.state.team).decode(text)  # whatever comes out can be stored
+        read = self._reader.decode(TeamCodec("crew").encode(change.state))  # whatever comes out can be stored
         assert (read.members, read.messages) == (change.state.members, change.state.messages)
         return change
 
