@@ -1,8 +1,8 @@
 """One hierarchy of errors; each has a stable code, says who erred and whether a retry is safe.
 
-The codes are part of the public interface (design: product, "Codes"); `docs/errors.md` is the table
-made from this module, and a test keeps the two equal. Every error is raised before anything was
-changed, except :class:`OutcomeUnknown`, which says that it cannot know.
+The codes are part of the public interface; `docs/errors.md` has the table made from this module, and a
+test keeps the two equal. Every error is raised before anything was changed, except
+:class:`OutcomeUnknown`, which says that it cannot know.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Every number of pi-team, each with its unit (design: "Names and limits").
+"""Every number of pi-team, each with its unit (docs/limits.md).
 
 Lengths of text are in code points unless the name says bytes. Times are in seconds unless the
 name says milliseconds. What bounds a write does not make a record that a peer wrote corrupt:
-readers accept longer text (design: record-format, "Payload").
+readers accept longer text (docs/record-format.md, "Payload").
 """
 
 from __future__ import annotations
