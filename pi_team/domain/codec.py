@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(NAME_PATTERN)
 _VERSION = 1
+_GROUP = 32
+"""Elements compared at a time, at most; larger groups gain nothing and need large copies."""
 
 _Element = TypeVar("_Element", Member, Message)
 
@@ -172,16 +174,18 @@ class TeamCodec:
         """Write a state as the canonical payload text."""
         if state.team != self.team:
             raise ValueError(f"a state of {state.team!r} is not a payload of {self.team!r}")
-        entries = []
+        lists: dict[str, tuple[Member, ...] | tuple[Message, ...]]
+        lists = {"members": state.members, "messages": state.messages}
+        pieces: list[str] = []  # joined once: a copy of a large text costs more than all the rest
         for key, kept in state.frame:
-            if key == "members":
-                value = f"[{','.join([member.text for member in state.members])}]"
-            elif key == "messages":
-                value = f"[{','.join([message.text for message in state.messages])}]"
-            else:
-                value = kept
-            entries.append(f"{json_text.canonical(key)}:{value}")
-        text = f"{{{','.join(entries)}}}"
+            pieces.append(f"{',' if pieces else '{'}{json_text.canonical(key)}:{kept}")
+            if key in lists:
+                pieces.append("[")
+                for element in lists[key]:
+                    pieces += (element.text, ",")
+                pieces[-1] = "]" if lists[key] else "[]"
+        pieces.append("}")
+        text = "".join(pieces)
         self._last = (text, state)
         return text
 
@@ -259,7 +263,7 @@ def _reuse(reader: Reader, known: Sequence[_Element], elements: list[_Element]) 
         if text.startswith(joined, position):
             elements.extend(group)
             position += len(joined)
-            size *= 2
+            size = min(2 * size, _GROUP)
         else:
             size //= 2
     if position != reader.position:
