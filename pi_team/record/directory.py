@@ -11,7 +11,14 @@ import os
 from typing import TYPE_CHECKING, Final, Self
 
 from pi_team.errors import TeamUnknown
-from pi_team.record.filesystem import FileSystem, exists, open_private_dir, same_file, storage_error
+from pi_team.record.filesystem import (
+    FileSystem,
+    close_quietly,
+    exists,
+    open_private_dir,
+    same_file,
+    storage_error,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -48,7 +55,7 @@ class TeamDirectory:
             try:
                 self.fd = open_private_dir(fs, name, teams_fd, shown)
             finally:
-                fs.close(teams_fd)
+                close_quietly(fs, teams_fd)
         except FileNotFoundError as error:
             raise TeamUnknown(f"there is no team {name} in {path}") from error
         except OSError as error:
@@ -92,8 +99,7 @@ class TeamDirectory:
         """Close the descriptors."""
         for fd in (self.revisions_fd, self.fd):
             if fd >= 0:
-                with contextlib.suppress(OSError):
-                    self.fs.close(fd)
+                close_quietly(self.fs, fd)
         self.fd = self.revisions_fd = -1
 
     def __enter__(self) -> Self:
@@ -103,3 +109,10 @@ class TeamDirectory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def has_moved(team: TeamDirectory) -> bool:
+    """Whether the path of an open team is known to name another directory by now, or none."""
+    with contextlib.suppress(OSError):
+        return not team.is_current()
+    return False

@@ -9,6 +9,7 @@ All methods raise `OSError`.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -200,6 +201,12 @@ def read_all(fs: FileSystem, fd: int, limit: int) -> bytes:
         chunks.append(chunk)
         left -= len(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def close_quietly(fs: FileSystem, fd: int) -> None:
+    """Close a descriptor that was only read from: whatever the call says, nothing can be lost by it."""
+    with contextlib.suppress(OSError):
+        fs.close(fd)
 
 
 def unlink_quietly(fs: FileSystem, name: str, dir_fd: int) -> bool:

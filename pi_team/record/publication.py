@@ -19,19 +19,30 @@ from pi_team.errors import (
     OutcomeUnknown,
     PiTeamError,
     RecordCorrupt,
+    RecordMissing,
+    StorageError,
     TeamMoved,
+    UnsupportedFilesystem,
 )
 from pi_team.limits import RECORD_BYTES, REVISION_MAX, REVISIONS_KEPT
 from pi_team.record import envelope
-from pi_team.record.directory import RECORD, TeamDirectory
+from pi_team.record.directory import RECORD, TeamDirectory, has_moved
 from pi_team.record.envelope import Damaged, Envelope, Previous, Publication
-from pi_team.record.filesystem import exists, link_error, storage_error, unlink_quietly, write_all
+from pi_team.record.filesystem import (
+    close_quietly,
+    exists,
+    link_error,
+    storage_error,
+    unlink_quietly,
+    write_all,
+)
 from pi_team.record.reading import (
     Codec,
     Pinned,
     Version,
     decode_version,
     is_unchanged,
+    missing,
     pin_record,
     read_envelope,
     read_slot,
@@ -139,7 +150,7 @@ class Publisher:
             with contextlib.ExitStack() as held:
                 team = held.enter_context(open_directory())
                 held.enter_context(self._locks.stable(team.name, patience=patience))
-                if not team.is_current():
+                if not _is_current(team):
                     continue  # it moved while this writer waited for the lock: open what is there now
                 held.enter_context(self._locks.compatibility(team.fd, team.name, patience))
                 try:
@@ -159,16 +170,21 @@ class Publisher:
                     if scan is not None:
                         return self._apply(team, codec, change, pinned, scan)
                 finally:
-                    team.fs.close(pinned.fd)
-        except Damaged as error:
-            raise RecordCorrupt(f"{team.shown(RECORD)} is damaged: {error}") from error
-        except OSError as error:
-            raise storage_error(error, f"cannot publish in team {team.name}") from error
+                    close_quietly(team.fs, pinned.fd)
+        except (OSError, Damaged, RecordCorrupt, RecordMissing, StorageError, UnsupportedFilesystem) as error:
+            if has_moved(team):
+                # Half gone, or retitled already: what was found says nothing about the team asked for.
+                raise TeamMoved(f"team {team.name} was renamed or deleted meanwhile") from error
+            if isinstance(error, OSError):
+                raise storage_error(error, f"cannot publish in team {team.name}") from error
+            if isinstance(error, Damaged):
+                raise RecordCorrupt(f"{team.shown(RECORD)} is damaged: {error}") from error
+            raise
 
     def read(self, team: TeamDirectory, codec: Codec[T]) -> Version[T]:
         """The record of an open directory, as it is. Raises as :func:`pin_record`."""
         pinned = pin_record(team, codec)
-        team.fs.close(pinned.fd)
+        close_quietly(team.fs, pinned.fd)
         return pinned.version
 
     # --- step 2: what stands above the record
@@ -313,6 +329,13 @@ class Publisher:
                     unlink_quietly(team.fs, name, team.revisions_fd)
 
 
+def _is_current(team: TeamDirectory) -> bool:
+    try:
+        return team.is_current()
+    except OSError as error:
+        raise storage_error(error, f"cannot look at team {team.name}") from error
+
+
 def _unknown(team: TeamDirectory, error: Exception) -> OutcomeUnknown:
     return OutcomeUnknown(f"the change of team {team.name} may or may not take effect: {error}")
 
@@ -339,18 +362,16 @@ class _Attempt:
 
     def write(self, data: bytes) -> None:
         """Step 4: the private file, synced. A failure removes it and is clean. Raises StorageError."""
-        fs, created = self._team.fs, False
+        fs = self._team.fs
         try:
             fd = fs.create(self._private, self._team.revisions_fd)
-            created = True
             try:
                 write_all(fs, fd, data)
                 fs.fsync(fd)
             finally:
                 fs.close(fd)
         except BaseException as error:
-            if created:
-                self._drop()
+            self._drop()  # the name is this attempt's alone, and a call that failed may have made the file
             if isinstance(error, OSError):
                 raise storage_error(error, f"cannot write to team {self._team.name}") from error
             raise
@@ -387,9 +408,12 @@ class _Attempt:
         """Step 7: whether to go on to the rename; False where somebody has installed it. Raises Conflict."""
         if self._unchanged():
             return True
-        now = None if self._only_unchanged else read_envelope(self._team)
-        if now is not None and now.revision < self._slot:
-            return True
+        if not self._only_unchanged:
+            now = read_envelope(self._team)
+            if now is None:
+                raise missing(self._team)  # no reason to withdraw what a helper may have seen
+            if now.revision < self._slot:
+                return True
         if not exists(self._team.fs, self._private, self._team.revisions_fd):
             return self._installed_by_other()
         # I slept so long that my slot had been pruned and reused: this attempt never happened.
@@ -405,12 +429,11 @@ class _Attempt:
         """Step 8: install. Raises OutcomeUnknown, TeamMoved, OSError."""
         try:
             self._team.fs.rename(self._private, self._team.revisions_fd, RECORD, self._team.fd)
-        except FileNotFoundError:
-            self._installed_by_other()
         except OSError:
-            now = read_envelope(self._team)
-            if now is None or now.publication is None or now.publication.id != self._id:
+            # Whatever the call said: the private file is gone once somebody has installed it, we or another.
+            if exists(self._team.fs, self._private, self._team.revisions_fd):
                 raise
+            self._installed_by_other()
 
     def _installed_by_other(self) -> bool:
         """My private file is gone: somebody installed it where the record is at or above my slot."""

@@ -5,7 +5,6 @@ Shared by writers (docs/protocol.md, "A write", steps 1 and 2) and by readers, w
 
 from __future__ import annotations
 
-import contextlib
 import re
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
@@ -15,9 +14,15 @@ from pi_team import json_text
 from pi_team.errors import RecordCorrupt, RecordMissing, TeamMoved
 from pi_team.limits import RECORD_BYTES
 from pi_team.record import envelope
-from pi_team.record.directory import RECORD, TeamDirectory
+from pi_team.record.directory import RECORD, TeamDirectory, has_moved
 from pi_team.record.envelope import Damaged, Envelope, Identity, Previous
-from pi_team.record.filesystem import open_private_file, read_all, same_file, storage_error
+from pi_team.record.filesystem import (
+    close_quietly,
+    open_private_file,
+    read_all,
+    same_file,
+    storage_error,
+)
 
 if TYPE_CHECKING:
     import os
@@ -101,7 +106,7 @@ def read_bytes(fs: FileSystem, name: str, dir_fd: int, shown: str) -> bytes:
     try:
         return _read_checked(fs, fd)
     finally:
-        fs.close(fd)
+        close_quietly(fs, fd)
 
 
 def _read_checked(fs: FileSystem, fd: int) -> bytes:
@@ -147,8 +152,7 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
         decoded = envelope.decode(_read_checked(fs, fd))
         version = decode_version(codec, decoded, shown)
     except BaseException as error:
-        with contextlib.suppress(OSError):
-            fs.close(fd)
+        close_quietly(fs, fd)
         if isinstance(error, Damaged):
             raise RecordCorrupt(f"{shown} is damaged: {error}") from error
         if isinstance(error, OSError):
@@ -159,9 +163,9 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
 
 def missing(directory: TeamDirectory) -> RecordMissing | TeamMoved:
     """Why an open team directory has no record."""
-    if directory.is_current():
-        return RecordMissing(f"team {directory.name} has no record ({directory.shown(RECORD)})")
-    return TeamMoved(f"team {directory.name} was renamed or deleted meanwhile")
+    if has_moved(directory):
+        return TeamMoved(f"team {directory.name} was renamed or deleted meanwhile")
+    return RecordMissing(f"team {directory.name} has no record ({directory.shown(RECORD)})")
 
 
 def read_envelope(directory: TeamDirectory) -> Envelope | None:
