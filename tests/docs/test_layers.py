@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LAYERS: Final = (
-    {"_version", "errors", "limits", "clocks", "json_text", "text"},
+    {"_version", "clocks", "errors", "limits"},
+    {"json_text", "text"},
     {"domain", "record"},
     {"former", "presence", "tree"},
     {"relocation"},
@@ -20,10 +21,11 @@ LAYERS: Final = (
     {"doctor", "engine", "seats", "watching"},
     {"administration"},
     {"mailbox"},
+    {"__init__"},
     {"session"},
     {"hosts"},
     {"cli"},
-    {"__init__", "__main__"},
+    {"__main__"},
 )
 """The parts of the package, lowest first. A part uses itself and lower layers: nothing beside it."""
 ONLY_TYPES: Final = {("tree", "record")}
