@@ -68,7 +68,13 @@ class _Moment(NamedTuple):
 
 @attrs.define(slots=True)
 class _Watch:
-    """A pair that was seen without a heartbeat: with which stamp, and when first and last (running clock)."""
+    """A pair that was seen without a new heartbeat.
+
+    Attributes:
+        stamp: its last one; None: no presence of that token.
+        first: the observer's attendance at the first such look.
+        last: the running clock at the last one.
+    """
 
     stamp: float | None
     first: float
@@ -102,6 +108,7 @@ class Observer:
         self._exists = exists
         self._patience = 2 * interval
         self._last: _Moment | None = None
+        self._attended = 0.0
         self._since = 0.0
         self._on_time = 0
         self._sightings: dict[str, Sighting] = {}
@@ -121,12 +128,23 @@ class Observer:
     def attended(self) -> None:
         """Note that this session has just written its own presence."""
         now = self._now()
+        self._attended = self._attendance(now)
         if self._last is not None and self._in_time(self._last, now):
             self._on_time += 1
         else:
             self._on_time = 0
-            self._since = now.running
+            self._since = self._attended
         self._last = now
+
+    def _attendance(self, now: _Moment) -> float:
+        """Seconds that this observer has been there so far.
+
+        Of the time between two heartbeats at most an interval counts: the rest may be a pause, too short to
+        be a gap, in which nobody else could be heard either.
+        """
+        if self._last is None:
+            return 0.0
+        return self._attended + max(0.0, min(now.running - self._last.running, self._interval))
 
     def _now(self) -> _Moment:
         return _Moment(self._clock.wall(), self._clock.running())
@@ -142,7 +160,7 @@ class Observer:
         return (
             self._last is not None
             and self._on_time >= 2  # noqa: PLR2004 - "its own last two heartbeats"
-            and now.running - self._since >= self._patience
+            and self._attendance(now) - self._since >= self._patience
             and self._in_time(self._last, now)
         )
 
@@ -182,16 +200,17 @@ class Observer:
         pause of this process begins the watch again.
         """
         asked = tuple(members)
-        began = self._clock.running()
+        look = self._interval / _LOOKS_PER_INTERVAL
+        self.attended()
+        began = self._attended
         while True:
-            self.attended()
             verdicts = {(m.alias, m.token): self.judge(presence, m.alias, m.token, m.pid) for m in asked}
             if "unknown" not in verdicts.values():
                 return verdicts
-            look = self._interval / _LOOKS_PER_INTERVAL
-            if self._clock.running() > max(began, self._since) + self._patience + look:
+            if self._attended - max(began, self._since) >= self._patience + look:
                 return verdicts
             self._clock.sleep(look)
+            self.attended()
 
     def _weigh(
         self, directory: PresenceDirectory, alias: str, token: str, pid: int, max_age: float
@@ -257,12 +276,12 @@ class Observer:
         """
         watch = self._watches.get(pair)
         if watch is None or watch.stamp != stamp or not 0 <= now.running - watch.last <= self._patience:
-            begun = self._clock.running()  # now, after the look: a pause before it is no watching
-            recent = {p: w for p, w in self._watches.items() if begun - w.last <= self._patience}
-            self._watches = {**recent, pair: _Watch(stamp, begun, begun)}
+            begun = self._now()  # after the look: a pause before it is no watching
+            recent = {p: w for p, w in self._watches.items() if begun.running - w.last <= self._patience}
+            self._watches = {**recent, pair: _Watch(stamp, self._attendance(begun), begun.running)}
             return "unknown"
         watch.last = now.running
-        watched = now.running - max(watch.first, self._since)
+        watched = self._attendance(now) - max(watch.first, self._since)
         return "dead" if self._goes_by_time(now) and watched >= self._patience else "unknown"
 
 
