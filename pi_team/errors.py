@@ -1,8 +1,8 @@
 """One hierarchy of errors; each has a stable code, says who erred and whether a retry is safe.
 
-The codes are part of the public interface (design: product, "Codes"); `docs/errors.md` is the table
-made from this module, and a test keeps the two equal. Every error is raised before anything was
-changed, except :class:`OutcomeUnknown`, which says that it cannot know.
+The codes are part of the public interface; `docs/errors.md` has the table made from this module, and a
+test keeps the two equal. Every error is raised before anything was changed, except
+:class:`OutcomeUnknown`, which says that it cannot know.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ReportInvalid(PiTeamError):
 class LimitError(PiTeamError):
     """Base of the LIMIT_* codes: an input or the team has reached a documented number."""
 
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
 
 
 class LimitSubject(LimitError):
@@ -232,7 +232,7 @@ class MemberAlive(PiTeamError):
 
 
 class MembershipLost(PiTeamError):
-    """The caller's alias and token are not a connected member any more: replaced, renamed, removed or swept."""
+    """The caller's alias and token are no connected member any more: replaced, renamed, removed or swept."""
 
     code = "MEMBERSHIP_LOST"
     fault = "state"
@@ -250,6 +250,14 @@ class ParentUnknown(PiTeamError):
     """The message that this one answers does not exist or does not involve the sender."""
 
     code = "PARENT_UNKNOWN"
+    fault = "caller"
+    default_hint = "`pi-team log TEAM` shows the ids."
+
+
+class MessageUnknown(PiTeamError):
+    """No message has that id, or the beginning of an id that was given fits several."""
+
+    code = "MESSAGE_UNKNOWN"
     fault = "caller"
     default_hint = "`pi-team log TEAM` shows the ids."
 
@@ -373,3 +381,19 @@ class TimedOut(PiTeamError):
     code = "TIMED_OUT"
     fault = "state"
     retryable = True
+
+
+class DemoFailed(PiTeamError):
+    """Something that `pi-team demo` claims does not hold on this machine."""
+
+    code = "DEMO_FAILED"
+    fault = "system"
+    default_hint = "`pi-team doctor` checks the file system and the clock; please report it."
+
+
+class InternalError(PiTeamError):
+    """A defect of pi-team itself: an exception that none of these codes describes."""
+
+    code = "INTERNAL"
+    fault = "system"
+    default_hint = "PI_TEAM_DEBUG=1 shows the traceback; please report it."

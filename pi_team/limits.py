@@ -1,8 +1,8 @@
-"""Every number of pi-team, each with its unit (design: "Names and limits").
+"""Every number of pi-team, each with its unit (docs/limits.md).
 
 Lengths of text are in code points unless the name says bytes. Times are in seconds unless the
 name says milliseconds. What bounds a write does not make a record that a peer wrote corrupt:
-readers accept longer text (design: record-format, "Payload").
+readers accept longer text (docs/record-format.md, "Payload").
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ THREAD_MESSAGES: Final = 8
 DUPLICATE_WINDOW: Final = 60.0
 """Seconds in which the same sender, recipient, subject and body is refused."""
 RECORD_BYTES: Final = 32_000_000
+JSON_DEPTH: Final = 64
+"""Deepest nesting of a JSON value; a bound that all readers share, unlike the height of a stack."""
 REVISIONS_KEPT: Final = 32
 """Slots kept below the newest; pruning starts at twice this number."""
 REVISION_MAX: Final = 2**53 - 1

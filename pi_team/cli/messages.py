@@ -1,0 +1,151 @@
+"""`pi-team send` and `inbox`: messages by a member of the moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import attrs
+import click
+
+from pi_team import limits
+from pi_team.cli.display import message_block
+from pi_team.cli.objects import message_object, messages_look
+from pi_team.cli.one_shot import joined, text_of
+from pi_team.cli.parameters import alias_argument, as_option, json_option, reply_option, team_argument
+from pi_team.cli.selection import parent_id
+from pi_team.cli.signals import shielded
+from pi_team.cli.wording import plural
+from pi_team.domain.model import Report
+from pi_team.mailbox import Mailbox
+from pi_team.text import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pi_team.cli.output import Output
+    from pi_team.domain.model import Membership, Message
+    from pi_team.domain.views import TeamView
+
+__all__ = ["TAKEN", "inbox", "message_options", "post", "send"]
+
+TAKEN: Final = Report("completed", "")
+"""What a person's taking of a result settles it with."""
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+
+def message_options(command: _Function) -> _Function:
+    """What `send` and `ask` have in common: TEAM ALIAS TEXT --as --subject --reply-to."""
+    subject = click.option(
+        "--subject", metavar="TEXT", help="By default the first line of TEXT that is not blank."
+    )
+    for decorate in (reply_option, subject, as_option, click.argument("text"), alias_argument, team_argument):
+        command = decorate(command)
+    return command
+
+
+@click.command(short_help="Queue a request or a note for a member.")
+@message_options
+@click.option("--note", is_flag=True, help="Send a note: shown to the recipient, and nothing to be done.")
+@json_option
+@click.pass_obj
+def send(
+    output: Output,
+    *,
+    team: str,
+    alias: str,
+    text: str,
+    me: str,
+    subject: str | None,
+    parent: str | None,
+    note: bool,
+) -> None:
+    """Queue a request (or a note) for ALIAS in TEAM and print its id.
+
+    TEXT is the message; `-` reads it from standard input. A recipient that is offline gets it when it
+    joins again. `pi-team wait TEAM ID` waits for the result of a request.
+    """
+    mailbox = Mailbox(notice=output.remark)
+    text = text_of(text)
+    with shielded(), joined(mailbox, output, team, me, wait=limits.WRITE_PATIENCE) as owner:
+        message = post(
+            mailbox, owner, alias, text, kind="note" if note else "request", subject=subject, parent=parent
+        )
+        output.line(message.id)
+        output.json(message_object(message))
+        _remark_on_recipient(output, mailbox.look(team), alias)
+
+
+def post(
+    mailbox: Mailbox,
+    owner: Membership,
+    recipient: str,
+    text: str,
+    *,
+    kind: Literal["request", "note"],
+    subject: str | None,
+    parent: str | None,
+) -> Message:
+    """Queue one message; the parent may be the beginning of an id."""
+    with shielded():
+        if parent is not None:
+            parent = parent_id(mailbox.look(owner.team).messages, parent)
+        return mailbox.send(
+            owner,
+            recipient,
+            kind=kind,
+            subject=first_line(text) if subject is None else subject,
+            body=text,
+            parent=parent,
+        )
+
+
+def _remark_on_recipient(output: Output, view: TeamView, alias: str) -> None:
+    entry = next((entry for entry in view.members if entry.member.alias == alias), None)
+    if entry is not None and entry.displayed == "offline":
+        output.remark(f"queued; {alias} is offline and gets it when joining")
+
+
+@click.command(short_help="Show and take your notes and results.")
+@team_argument
+@as_option
+@click.option("--peek", is_flag=True, help="Only show them; change nothing.")
+@json_option
+@click.pass_obj
+def inbox(output: Output, *, team: str, me: str, peek: bool) -> None:
+    """Show the notes and results that wait for you in TEAM, and take them: they are not shown again.
+
+    Requests stay queued; `pi-team work` answers them. `pi-team log` shows everything, also what was taken.
+    """
+    mailbox = Mailbox(notice=output.remark)
+    view = mailbox.look(team)
+    waiting = [message for message in view.messages if message.recipient == me and message.state == "pending"]
+    messages = [message for message in waiting if message.kind != "request"]
+    if messages and not peek:
+        with joined(mailbox, output, team, me, wait=limits.WRITE_PATIENCE) as owner:
+            messages = [*_take(mailbox, owner, messages)]
+    output.json(messages_look(attrs.evolve(view, messages=tuple(messages))))
+    for message in messages:
+        output.block(message_block(message, message.id))
+    _remark_on_rest(output, team, me, len(messages), len(waiting) - len(messages))
+
+
+def _take(mailbox: Mailbox, owner: Membership, messages: list[Message]) -> list[Message]:
+    """Make the notes seen and the results settled; what of them was still there to take."""
+    with shielded():
+        taken = list(mailbox.notes(owner))
+        for message in messages:
+            if message.kind == "result" and mailbox.claim(owner, message_id=message.id):
+                mailbox.settle(owner, message.id, TAKEN)
+                taken.append(message)
+    return sorted(taken, key=lambda message: message.created)
+
+
+def _remark_on_rest(output: Output, team: str, me: str, shown: int, requests: int) -> None:
+    if requests:
+        verb = "waits" if requests == 1 else "wait"
+        output.remark(
+            f"{plural(requests, 'request')} {verb} for {me}: `pi-team work {team} {me} -- CMD` answers them."
+        )
+    elif not shown:
+        output.remark(f"Nothing new for {me} in {team}. `pi-team log {team}` shows what was taken before.")

@@ -1,0 +1,145 @@
+"""What a command prints: pleasant in a terminal, plain and stable in a pipe, JSON when asked.
+
+Data goes to standard output; remarks to people ("bob is offline") go to standard error, and not at
+all with `--json`. JSON is one object a line in plain ASCII, so that it can be printed anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TextIO
+
+from pi_team.text import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["Cell", "Output", "coloured", "console", "is_terminal", "paint", "rich_table", "styled_status"]
+
+_ANSI: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_STATUS_STYLES: Final = {
+    "idle": "green",
+    "busy": "yellow",
+    "paused": "cyan",
+    "offline": "dim",
+    "pending": "cyan",
+    "processing": "yellow",
+    "completed": "green",
+    "interrupted": "red",
+    "failed": "red",
+    "seen": "dim",
+}
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person is likely to read the stream."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def coloured(stream: TextIO) -> bool:
+    """Whether to colour the stream (https://no-color.org)."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR")
+
+
+def paint(text: str, style: str, *, on: bool) -> str:
+    """The text in one of a few styles, where colours are on."""
+    return f"\x1b[{_ANSI[style]}m{text}\x1b[0m" if on and style else text
+
+
+def styled_status(word: str) -> str:
+    """The style of a status, state or outcome, "" for an unknown one."""
+    return _STATUS_STYLES.get(word, "")
+
+
+def console(stream: TextIO) -> Console:
+    """A rich console that interprets nothing in the text given to it."""
+    from rich.console import Console  # noqa: PLC0415 - a command in a pipe starts without it
+
+    return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a table.
+
+    Args:
+        text: what a pipe gets, as it is apart from being harmless: whole ids, times in milliseconds.
+        shown: what a terminal shows instead, "" for the same.
+        style: its style in a terminal.
+    """
+
+    text: str
+    shown: str = ""
+    style: str = ""
+
+
+class Output:
+    """Where a command prints.
+
+    Args:
+        as_json: whether `--json` was given.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    @property
+    def terminal(self) -> bool:
+        """Whether standard output is a terminal that people read."""
+        return is_terminal(sys.stdout) and not self.as_json
+
+    def line(self, text: str, style: str = "") -> None:
+        """One harmless line of data; nothing with `--json`."""
+        if not self.as_json:
+            print(
+                paint(harmless(text, multiline=False), style, on=bool(style) and coloured(sys.stdout)),
+                flush=True,
+            )
+
+    def block(self, text: str) -> None:
+        """Text of several lines, made harmless and ended by a newline; nothing with `--json`."""
+        if not self.as_json:
+            print(harmless(text, multiline=True), flush=True)
+
+    def json(self, value: object) -> None:
+        """One JSON value in one line; nothing without `--json`."""
+        if self.as_json:
+            print(json.dumps(value, separators=(",", ":")), flush=True)
+
+    def remark(self, text: str) -> None:
+        """A line for people, on standard error; nothing with `--json`."""
+        if not self.as_json:
+            line = harmless(text, multiline=False)
+            print(paint(line, "dim", on=coloured(sys.stderr)), file=sys.stderr, flush=True)
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+        """A table in a terminal, tab-separated lines without headers in a pipe, nothing with `--json`."""
+        if self.as_json:
+            return
+        if self.terminal:
+            console(sys.stdout).print(rich_table(headers, rows))
+        else:
+            for row in rows:
+                print("\t".join(harmless(cell.text, multiline=False) for cell in row))
+
+
+def rich_table(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
+    """The rows as a table that fits whatever width it gets, each row in one line."""
+    from rich.table import Table  # noqa: PLC0415 - a command in a pipe starts without it
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, header in enumerate(headers):
+        # The last column takes what is left and is cut; the others are short by construction.
+        table.add_column(
+            header, no_wrap=True, overflow="ellipsis", ratio=None if number < len(headers) - 1 else 1
+        )
+    for row in rows:
+        table.add_row(*(Text(harmless(cell.shown or cell.text, multiline=False), cell.style) for cell in row))
+    return table

@@ -1,0 +1,288 @@
+"""What is wrong in a teams directory, and the command that mends it.
+
+A doctor only looks: it completes nothing, sweeps nothing and repairs nothing. The one thing it makes is a
+hidden directory of its own to try the file system with, and it removes that. Every command that it names
+has been run by a test on the fault that it is for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import stat
+import sys
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from pi_team import json_text
+from pi_team.domain.codec import TeamCodec
+from pi_team.errors import (
+    PiTeamError,
+    RecordCorrupt,
+    RecordMissing,
+    RecordUnsafe,
+    StorageError,
+    TeamUnknown,
+    UnsupportedFilesystem,
+    UnsupportedSchema,
+)
+from pi_team.former import FormerCodec, named_team
+from pi_team.limits import LOCK_LIFETIME, RECORD_BYTES
+from pi_team.presence import PresenceDirectory
+from pi_team.record.directory import PRESENCE, RECORD, REVISIONS, TeamDirectory
+from pi_team.record.envelope import Damaged
+from pi_team.record.filesystem import FileSystem, directory_fault, storage_error
+from pi_team.record.locks import COMPATIBILITY_LOCK, LOCKS_DIRECTORY
+from pi_team.record.reading import read_envelope, slot_name
+from pi_team.record.recovery import history
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from pi_team.clocks import Clock
+    from pi_team.domain.model import TeamState
+    from pi_team.leftovers import Leftover, Leftovers
+    from pi_team.record.publication import Publisher
+    from pi_team.record.reading import Version
+    from pi_team.store import Store
+
+_CLOCK_SLACK: Final = 60.0
+"""Seconds by which a stamp may be ahead of this clock before that is worth a word."""
+
+
+@attrs.frozen(slots=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        code: the stable code of the error that it leads to, or `LEFTOVER`, `LOCK`, `PENDING`, `CLOCK`.
+        team: the team, or "" for the teams directory itself.
+        path: what it is about.
+        message: what is wrong.
+        command: the shell command that mends it, or "" where only a person can judge.
+    """
+
+    code: str
+    team: str
+    path: str
+    message: str
+    command: str
+
+    def to_json(self) -> dict[str, str]:
+        """The finding as `--json` prints it."""
+        return {
+            "code": self.code,
+            "team": self.team,
+            "path": self.path,
+            "message": self.message,
+            "command": self.command,
+        }
+
+
+def _shell(*words: str) -> str:
+    return shlex.join(words)
+
+
+class Doctor:
+    """Looks at one teams directory.
+
+    Args:
+        fs: the port.
+        clock: the clock.
+        store: the teams directory.
+        leftovers: what dead writers left there.
+        publisher: reads the records.
+        stamps: the newest time in a payload, in seconds since 1970.
+        lifetime: seconds after which a lock is abandoned.
+    """
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        store: Store,
+        leftovers: Leftovers,
+        *,
+        publisher: Publisher,
+        stamps: Callable[[TeamState], float],
+        lifetime: float = LOCK_LIFETIME,
+    ) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._store = store
+        self._path = store.path
+        self._leftovers = leftovers
+        self._publisher = publisher
+        self._stamps = stamps
+        self._lifetime = lifetime
+
+    def examine(self, team: str | None) -> list[Finding]:
+        """All that is wrong in the teams directory and in one team, or in every team.
+
+        Raises:
+            NameInvalid, TeamUnknown: the team that was named.
+            StorageError: the system refused to look.
+        """
+        findings = list(self._directory())
+        if findings and findings[0].code == RecordUnsafe.code:
+            return findings
+        for name in [team] if team is not None else self._store.names():
+            findings += self._team(name)
+        return findings
+
+    # --- the teams directory
+
+    def _directory(self) -> Iterator[Finding]:
+        try:
+            status = self._fs.stat(self._path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(error, f"cannot look at {self._path}") from error
+        fault = directory_fault(status)
+        if fault:
+            yield Finding(
+                RecordUnsafe.code, "", self._path, f"{self._path} {fault}", _chmod(status, self._path)
+            )
+            return
+        locks = os.path.join(self._path, LOCKS_DIRECTORY)
+        with contextlib.suppress(FileNotFoundError):
+            status = self._fs.stat(locks)
+            fault = directory_fault(status)
+            if fault:
+                yield Finding(RecordUnsafe.code, "", locks, f"{locks} {fault}", _chmod(status, locks))
+        yield from self._probe()
+        yield from map(self._leftover, self._leftovers.of_directory())
+
+    def _probe(self) -> Iterator[Finding]:
+        """Try what the protocol needs of the file system, in a hidden directory of our own."""
+        try:
+            self._store.probe()
+        except (StorageError, UnsupportedFilesystem) as error:
+            yield Finding(error.code, "", self._path, error.message, "")
+
+    def _leftover(self, leftover: Leftover) -> Finding:
+        path = os.path.join(self._path, leftover.name)
+        team = "" if leftover.directory else leftover.name.split("/")[0]
+        remove = ("rm", "-r", "--", path) if leftover.directory else ("rm", "--", path)
+        return Finding(
+            "LEFTOVER", team, path, f"{path} was left behind by a writer that is gone", _shell(*remove)
+        )
+
+    # --- one team
+
+    def _team(self, team: str) -> Iterator[Finding]:
+        path = os.path.join(self._path, team)
+        try:
+            status = self._fs.stat(path)
+        except FileNotFoundError as error:
+            raise TeamUnknown(f"there is no team {team} in {self._path}") from error
+        fault = directory_fault(status)
+        if fault:
+            yield Finding(RecordUnsafe.code, team, path, f"{path} {fault}", _chmod(status, path))
+            return
+        for inner in (REVISIONS, PRESENCE):
+            below = os.path.join(path, inner)
+            with contextlib.suppress(FileNotFoundError):
+                status = self._fs.stat(below)
+                fault = directory_fault(status)
+                if fault:
+                    yield Finding(RecordUnsafe.code, team, below, f"{below} {fault}", _chmod(status, below))
+                    return
+        with self._store.open(team) as directory:
+            version = yield from self._record(directory)
+            yield from self._history(directory, version)
+            yield from self._locks(directory)
+            if version is not None:
+                yield from self._presence(directory, version)
+            try:
+                left = self._leftovers.of_team(directory)
+            except OSError as error:
+                raise storage_error(error, f"cannot look at team {team}") from error
+            yield from map(self._leftover, left)
+
+    def _record(self, directory: TeamDirectory) -> Generator[Finding, None, Version[TeamState] | None]:
+        """What is wrong with the record; its version where it can be read."""
+        team, path = directory.name, directory.shown(RECORD)
+        recover = _shell("pi-team", "recover", team, "--yes")
+        try:
+            version = self._publisher.read(directory, TeamCodec(team))
+        except RecordCorrupt as error:
+            other = self._half_renamed(directory)
+            if other is None:
+                yield Finding(error.code, team, path, error.message, recover)
+            else:
+                message = f"team {other} was being renamed to {team}, and that was cut in half"
+                yield Finding(error.code, team, path, message, _shell("pi-team", "rename-team", other, team))
+        except RecordMissing as error:
+            yield Finding(error.code, team, path, error.message, recover)
+        except RecordUnsafe as error:
+            status = self._fs.stat(RECORD, directory.fd)
+            yield Finding(error.code, team, path, error.message, _chmod(status, path) or recover)
+        except UnsupportedSchema as error:
+            upgrade = _shell(sys.executable, "-m", "pip", "install", "--upgrade", "pi-team")
+            yield Finding(error.code, team, path, error.message, upgrade)
+        else:
+            ahead = self._stamps(version.value) - self._clock.wall()
+            if ahead > _CLOCK_SLACK:
+                message = (
+                    f"team {team} has a message from {ahead:.0f} s in the future: the clock stepped back"
+                )
+                yield Finding("CLOCK", team, path, message, "date")
+            return version
+        return None
+
+    def _half_renamed(self, directory: TeamDirectory) -> str | None:
+        """The team that an unreadable record names instead, where it is a good record of that one."""
+        with contextlib.suppress(PiTeamError, Damaged, OSError, json_text.NotJson):
+            found = read_envelope(directory)
+            other = named_team(found.payload) if found is not None else None
+            if other is not None and other != directory.name:
+                self._publisher.read(directory, TeamCodec(other))
+                return other
+        return None
+
+    def _history(self, directory: TeamDirectory, version: Version[TeamState] | None) -> Iterator[Finding]:
+        team = directory.name
+        for report in history(directory, FormerCodec(team)):
+            path = directory.shown(f"{REVISIONS}/{slot_name(report.revision)}")
+            above = version is not None and report.revision > version.revision
+            if above:
+                # Any write, and any look that can write, completes it or goes past it.
+                message = f"revision {report.revision} of team {team} was published and is not installed"
+                yield Finding("PENDING", team, path, message, _shell("pi-team", "members", team))
+            elif report.fault and version is not None:
+                message = f"revision {report.revision} of team {team} is not intact: {report.fault}"
+                yield Finding(RecordCorrupt.code, team, path, message, _shell("rm", "--", path))
+
+    def _locks(self, directory: TeamDirectory) -> Iterator[Finding]:
+        stable = os.path.join(self._path, LOCKS_DIRECTORY, f"{directory.name}.lock")
+        for path in (stable, directory.shown(COMPATIBILITY_LOCK)):
+            with contextlib.suppress(FileNotFoundError):
+                status = self._fs.stat(path)
+                age = self._clock.wall() - status.st_mtime
+                if age >= self._lifetime or not stat.S_ISREG(status.st_mode):
+                    message = f"{path} was left behind {age:.0f} s ago; the next writer takes it"
+                    yield Finding("LOCK", directory.name, path, message, _shell("rm", "--", path))
+
+    def _presence(self, directory: TeamDirectory, version: Version[TeamState]) -> Iterator[Finding]:
+        with PresenceDirectory(directory) as presence:
+            for member in version.value.members:
+                sighting = presence.read(member.alias)
+                if sighting.fault in ("unsafe", "malformed", "unreadable"):
+                    path = directory.shown(f"{PRESENCE}/{member.alias}.json")
+                    message = f"the presence of {member.alias} {sighting.detail}"
+                    yield Finding(RecordUnsafe.code, directory.name, path, message, _shell("rm", "--", path))
+
+
+def _chmod(status: os.stat_result, path: str) -> str:
+    """The command that closes a path to others, where that is all that is wrong with it."""
+    if status.st_uid != os.geteuid():
+        return ""
+    if stat.S_ISDIR(status.st_mode):
+        return _shell("chmod", "700", path)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= RECORD_BYTES:
+        return _shell("chmod", "600", path)
+    return ""

@@ -1,0 +1,328 @@
+"""The service: every operation of docs/lifecycles.md on a teams directory.
+
+Operations are applied by publications (:mod:`pi_team.engine`); looks take no lock and change nothing of a
+team.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from pi_team.administration import Administration
+from pi_team.domain import operations, views
+from pi_team.engine import Engine, Options, new_id
+from pi_team.errors import AliasAlive, MembershipLost, PiTeamError, TeamMoved, TeamUnknown
+from pi_team.presence import Observer, Process, this_process
+from pi_team.record.filesystem import storage_error
+from pi_team.seats import Seat
+from pi_team.watching import Changes
+
+if TYPE_CHECKING:
+    from typing import Literal, Unpack
+
+    from pi_team.domain.model import Judge, Membership, Message, Report, Status, TeamState
+    from pi_team.domain.operations import Change, Removal
+
+_BRIEF_POLL = 0.05
+"""Seconds between two tries to join under an alias that another one-shot command holds for the moment."""
+
+
+class Mailbox(Administration):
+    """The teams of one directory, for one process. Every method may raise any :class:`PiTeamError`.
+
+    Args:
+        teams: the teams directory; `$PI_CODING_AGENT_DIR/teams` or `~/.pi/agent/teams` by default.
+        options: as for :class:`pi_team.engine.Engine`: `notice`, `filesystem`, `clock`, `lock_lifetime`,
+            `patience`, `interval`, `expiry`.
+    """
+
+    def __init__(self, teams: str | os.PathLike[str] | None = None, **options: Unpack[Options]) -> None:
+        super().__init__(Engine(teams, **options))
+        self._seats: dict[str, Seat] = {}
+        self._onlookers: dict[str, Observer] = {}
+
+    @property
+    def path(self) -> str:
+        """The path of the teams directory."""
+        return self._engine.path
+
+    def close(self) -> None:
+        """Let go of all descriptors. Memberships stay as they are: this is no leaving."""
+        for seat in self._seats.values():
+            seat.close()
+        self._seats.clear()
+        self._engine.close()
+
+    # --- membership
+
+    def join(
+        self,
+        team: str,
+        alias: str,
+        *,
+        session: str | None = None,
+        cwd: str | None = None,
+        process: Process | None = None,
+        wait: float = 0.0,
+    ) -> Membership:
+        """Become the holder of an alias, under a new token.
+
+        Args:
+            team: the team.
+            alias: the alias; it inherits what is addressed to it.
+            session: the session's id; a new UUID by default.
+            cwd: its working directory; this process's by default.
+            process: the process that is the member; this one by default.
+            wait: seconds to wait while another one-shot command has the alias.
+
+        Refuses with NAME_INVALID, TEAM_UNKNOWN, ALIAS_ALIVE and LIMIT_*.
+        """
+        seat = Seat(self._engine.store.open(team), process or this_process(), self._engine.new_observer())
+        try:
+            self._engine.leftovers.sweep_team(seat.directory)
+            membership = self._take_alias(
+                seat, alias, session or new_id(), os.getcwd() if cwd is None else cwd, wait
+            )
+        except BaseException:
+            seat.close()
+            raise
+        self._seats[membership.token] = seat
+        return membership
+
+    def _take_alias(self, seat: Seat, alias: str, session: str, cwd: str, wait: float) -> Membership:
+        token = new_id()
+
+        def join(state: TeamState, judge: Judge) -> Change[Membership]:
+            now = self._engine.clock.wall()
+            change = operations.join(
+                state,
+                alias=alias,
+                session=session,
+                cwd=cwd,
+                pid=seat.process.pid,
+                token=token,
+                now=int(now * 1_000),
+                judge=judge,
+                new_id=new_id,
+            )
+            if change.refusal is None:
+                # Before the publication that makes it needed: nobody finds the member without it.
+                self._write_presence(seat, alias, token, "idle", now)
+            return change
+
+        until = self._engine.clock.monotonic() + wait
+        try:
+            while True:
+                brief = wait > 0 and self._is_brief(seat, alias)
+                try:
+                    return self._engine.operate(seat.directory.name, join)
+                except AliasAlive:
+                    if not brief or self._engine.clock.monotonic() >= until:
+                        raise
+                self._engine.clock.sleep(_BRIEF_POLL)
+        except BaseException:
+            seat.forget(alias, token)
+            raise
+
+    def _is_brief(self, seat: Seat, alias: str) -> bool:
+        """Whether the holder of an alias looks like a one-shot command: it has not renewed its presence."""
+        member = self._engine.read(seat.directory.name).value.member(alias)
+        sighting = seat.presence.read(alias)
+        return member is not None and (sighting.presence is None or sighting.presence.seen <= member.seen)
+
+    def _write_presence(self, seat: Seat, alias: str, token: str, status: Status, now: float) -> None:
+        team = seat.directory.name
+        try:
+            written = seat.presence.write(alias, token, status, process=seat.process, now=now)
+        except OSError as error:
+            raise storage_error(error, f"cannot write the presence of {alias} in team {team}") from error
+        if not written:
+            raise TeamMoved(f"team {team} was renamed or deleted meanwhile")
+
+    def leave(self, owner: Membership) -> None:
+        """Take the member offline, interrupting what it claimed. Refuses with MEMBERSHIP_LOST."""
+        try:
+            self._engine.operate(
+                owner.team,
+                lambda state, _: operations.leave(state, owner, now=self._engine.now(), new_id=new_id),
+            )
+        finally:
+            with contextlib.suppress(PiTeamError):
+                seat = self._seat(owner)
+                seat.forget(owner.alias, owner.token)
+                seat.close()
+                del self._seats[owner.token]
+
+    def heartbeat(self, owner: Membership, status: Status) -> None:
+        """Say that the member lives; presence only, never the record, never a directory.
+
+        Refuses with MEMBERSHIP_LOST after a pause in which the member was swept or replaced, with
+        TEAM_MOVED when the team is gone.
+        """
+        seat = self._seat(owner)
+        if seat.observer.has_gap():
+            self._require_current(owner)
+        self._write_presence(seat, owner.alias, owner.token, status, self._engine.clock.wall())
+        seat.observer.attended()
+        seat.attended = True
+
+    def _require_current(self, owner: Membership) -> None:
+        state = self._engine.read(owner.team).value
+        operations.require_owner(state, owner)
+
+    def rename_member(
+        self, team: str, alias: str, new: str, *, actor: Membership | None = None
+    ) -> Membership | None:
+        """Give a member another alias; the caller's membership afterwards, or None for a person.
+
+        Refuses with MEMBER_UNKNOWN, MEMBER_ALIVE, ALIAS_EXISTS, NAME_INVALID and MEMBERSHIP_LOST.
+        """
+        myself = actor is not None and actor.alias == alias
+        seat = self._seat(actor) if actor is not None else None
+
+        def rename(state: TeamState, judge: Judge) -> Change[Membership | None]:
+            change = operations.rename_member(
+                state, actor, alias, new, judge=judge, now=self._engine.now(), new_id=new_id
+            )
+            if myself and seat is not None and actor is not None and change.refusal is None:
+                status = seat.status(alias)
+                self._write_presence(seat, new, actor.token, status, self._engine.clock.wall())
+            return change
+
+        try:
+            membership = self._engine.operate(team, rename, self._session(actor))
+        except PiTeamError:
+            if myself and seat is not None and actor is not None:
+                seat.forget(new, actor.token)
+            raise
+        if myself and seat is not None and actor is not None:
+            seat.forget(alias, actor.token)
+        return membership
+
+    def remove_member(self, team: str, alias: str, *, actor: Membership | None = None) -> Removal:
+        """Take an offline or dead member out of the roster; what that settled.
+
+        Refuses with MEMBER_UNKNOWN, MEMBER_ALIVE and MEMBERSHIP_LOST.
+        """
+        return self._engine.operate(
+            team,
+            lambda state, judge: operations.remove_member(
+                state, actor, alias, judge=judge, now=self._engine.now(), new_id=new_id
+            ),
+            self._session(actor),
+        )
+
+    # --- messages
+
+    def send(
+        self,
+        owner: Membership,
+        to: str,
+        *,
+        kind: Literal["request", "note"],
+        subject: str,
+        body: str,
+        parent: str | None = None,
+    ) -> Message:
+        """Queue a message; it is pending. Refuses as docs/lifecycles.md, "Operations" says."""
+        return self._engine.operate(
+            owner.team,
+            lambda state, _: operations.send(
+                state,
+                owner,
+                to=to,
+                kind=kind,
+                subject=subject,
+                body=body,
+                parent=parent,
+                now=self._engine.now(),
+                new_id=new_id,
+            ),
+        )
+
+    def notes(self, owner: Membership) -> tuple[Message, ...]:
+        """The member's pending notes, which become seen."""
+        return self._engine.operate(owner.team, lambda state, _: operations.notes(state, owner))
+
+    def claim(
+        self, owner: Membership, *, ready: bool = True, message_id: str | None = None
+    ) -> Message | None:
+        """The first pending request or result, or the one asked for, claimed; None where there is none.
+
+        Refuses with ALREADY_CLAIMING while a message to the alias is being processed.
+        """
+        return self._engine.operate(
+            owner.team,
+            lambda state, _: operations.claim(state, owner, ready=ready, message_id=message_id),
+        )
+
+    def release(self, owner: Membership, message_id: str) -> bool:
+        """Give a claimed message back, undone; False where it was final already. Refuses with NOT_CLAIMED."""
+        return self._engine.operate(owner.team, lambda state, _: operations.release(state, owner, message_id))
+
+    def settle(self, owner: Membership, message_id: str, report: Report) -> bool:
+        """Settle a claimed message; False where it was final already.
+
+        Refuses with NOT_CLAIMED and REPORT_INVALID.
+        """
+        return self._engine.operate(
+            owner.team,
+            lambda state, _: operations.settle(
+                state, owner, message_id, report, now=self._engine.now(), new_id=new_id
+            ),
+        )
+
+    def sweep(self, owner: Membership) -> int:
+        """Interrupt the claims of the dead; how many there were."""
+        return self._engine.operate(
+            owner.team,
+            lambda state, judge: operations.sweep(
+                state, owner, judge=judge, now=self._engine.now(), new_id=new_id
+            ),
+            self._session(owner),
+        )
+
+    # --- looks
+
+    def snapshot(self, owner: Membership) -> views.Snapshot:
+        """What the member sees: roster, messages from or to it, flow. Refuses with MEMBERSHIP_LOST."""
+        version = self._engine.read(owner.team)
+        seat = self._seat(owner)
+        judge, shown = seat.display(version.value.members)
+        return views.snapshot(version.value, owner, version.revision, judge=judge, shown=shown)
+
+    def look(self, team: str) -> views.TeamView:
+        """The whole team, for somebody who need not be a member."""
+        version = self._engine.read(team)
+        observer = self._onlookers.setdefault(team, self._engine.new_observer())
+        with self._engine.store.open(team) as directory:
+            onlooker = Seat(directory, this_process(), observer)
+            judge, shown = onlooker.display(version.value.members)
+            view = views.look(version.value, version.revision, judge=judge, shown=shown)
+            onlooker.presence.close()
+        return view
+
+    def changes(self, team: str) -> Changes:
+        """Watches a team for changes of its record; to be closed. Refuses with TEAM_UNKNOWN."""
+        self._engine.store.open(team).close()
+        return Changes(os.path.join(self._engine.path, team))
+
+    # --- seats
+
+    def _seat(self, owner: Membership) -> Seat:
+        """The seat of a membership, also of one that another process joined (a helper that restarted)."""
+        seat = self._seats.get(owner.token)
+        if seat is None:
+            try:
+                directory = self._engine.store.open(owner.team)
+            except TeamUnknown as error:
+                raise MembershipLost(f"there is no team {owner.team} any more") from error
+            seat = self._seats[owner.token] = Seat(directory, this_process(), self._engine.new_observer())
+        return seat
+
+    def _session(self, owner: Membership | None) -> Observer | None:
+        """The observer of a member that has heartbeats; None for a person and for a one-shot command."""
+        seat = self._seat(owner) if owner is not None else None
+        return seat.observer if seat is not None and seat.attended else None

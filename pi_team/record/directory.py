@@ -1,0 +1,118 @@
+"""An open team directory: the descriptors that every call of an attempt is relative to.
+
+A writer that slept over a deletion and re-creation of the team goes on in the directory that it opened,
+and :meth:`TeamDirectory.is_current` tells it so (docs/protocol.md, "Words").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Final, Self
+
+from pi_team.errors import TeamUnknown
+from pi_team.record.filesystem import (
+    FileSystem,
+    close_quietly,
+    exists,
+    open_private_dir,
+    same_file,
+    storage_error,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+RECORD: Final = "state.json"
+REVISIONS: Final = "revisions"
+PRESENCE: Final = "presence"
+
+
+class TeamDirectory:
+    """A team's directory and its history, opened once and used by descriptor.
+
+    Args:
+        fs: the port.
+        path: the path of the teams directory.
+        name: the name of the team's directory; assigned anew when the caller moves it.
+
+    Raises:
+        TeamUnknown: there is no such directory, or no teams directory.
+        RecordUnsafe: one of the directories is not ours alone.
+        StorageError: the system refused.
+    """
+
+    def __init__(self, fs: FileSystem, path: str, name: str) -> None:
+        self.fs = fs
+        self.path = path
+        self.name = name
+        self.fd = -1
+        self.revisions_fd = -1
+        shown = os.path.join(path, name)
+        try:
+            # Both are looked at: whoever can write to teams/ could put another directory into it.
+            teams_fd = open_private_dir(fs, path, None, path)
+            try:
+                self.fd = open_private_dir(fs, name, teams_fd, shown)
+            finally:
+                close_quietly(fs, teams_fd)
+        except FileNotFoundError as error:
+            raise TeamUnknown(f"there is no team {name} in {path}") from error
+        except OSError as error:
+            raise storage_error(error, f"cannot open {shown}") from error
+
+    def open_history(self, *, create: bool) -> bool:
+        """Open `revisions/`; whether it is there. A legacy team gets one where `create` says so.
+
+        Raises:
+            RecordUnsafe: it is not ours alone.
+            OSError: the system refused.
+        """
+        if self.revisions_fd >= 0:
+            return True
+        shown = os.path.join(self.path, self.name, REVISIONS)
+        if create and not exists(self.fs, REVISIONS, self.fd):
+            with contextlib.suppress(FileExistsError):
+                self.fs.mkdir(REVISIONS, self.fd)
+            self.fs.fsync(self.fd)
+        try:
+            self.revisions_fd = open_private_dir(self.fs, REVISIONS, self.fd, shown)
+        except FileNotFoundError:
+            if create:
+                raise
+            return False
+        return True
+
+    def is_current(self) -> bool:
+        """Whether the team's path still names the directory that was opened. Raises OSError."""
+        try:
+            there = self.fs.stat(os.path.join(self.path, self.name))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return same_file(there, self.fs.fstat(self.fd))
+
+    def shown(self, name: str) -> str:
+        """A name in the team's directory as an error shows it."""
+        return os.path.join(self.path, self.name, name)
+
+    def close(self) -> None:
+        """Close the descriptors."""
+        for fd in (self.revisions_fd, self.fd):
+            if fd >= 0:
+                close_quietly(self.fs, fd)
+        self.fd = self.revisions_fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def has_moved(team: TeamDirectory) -> bool:
+    """Whether the path of an open team is known to name another directory by now, or none."""
+    with contextlib.suppress(OSError):
+        return not team.is_current()
+    return False

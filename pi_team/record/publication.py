@@ -1,0 +1,451 @@
+"""The publication protocol: docs/protocol.md, "A write", and nothing else.
+
+Private file → hard link into a bounded history → rename onto the record. A slot is taken by `link`,
+which fails when the name exists: that is the compare-and-swap. A publication is installed by `rename`,
+which consumes its source: it happens once, by whoever comes first. The numbers in the comments are the
+steps of that document.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+import attrs
+
+from pi_team.errors import (
+    LimitRecord,
+    OutcomeUnknown,
+    PiTeamError,
+    RecordCorrupt,
+    RecordMissing,
+    StorageError,
+    TeamMoved,
+    UnsupportedFilesystem,
+)
+from pi_team.limits import RECORD_BYTES, REVISION_MAX, REVISIONS_KEPT
+from pi_team.record import envelope
+from pi_team.record.directory import RECORD, TeamDirectory, has_moved
+from pi_team.record.envelope import Damaged, Envelope, Previous, Publication
+from pi_team.record.filesystem import (
+    close_quietly,
+    exists,
+    link_error,
+    storage_error,
+    unlink_quietly,
+    write_all,
+)
+from pi_team.record.reading import (
+    Codec,
+    Pinned,
+    Version,
+    decode_version,
+    is_unchanged,
+    missing,
+    pin_record,
+    read_envelope,
+    read_slot,
+    slot_name,
+    slot_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pi_team.record.locks import Locks, Patience
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CONFLICT_WAIT: Final = 0.005
+"""Seconds, on average, before a conflict is retried."""
+
+
+@attrs.frozen(slots=True)
+class Author:
+    """The process that publishes.
+
+    Attributes:
+        pid, start, host, boot: as in :class:`Publication`.
+        owner: the same, with the pid namespace, as it stands in file names (no dots, no slashes).
+    """
+
+    pid: int
+    start: float
+    host: str
+    boot: str
+    owner: str
+
+    def new_publication(self) -> Publication:
+        """A new attempt of this process."""
+        return Publication(str(uuid.uuid4()), self.pid, self.start, self.host, self.boot)
+
+
+class Conflict(Exception):
+    """Another writer was faster, or helped was given: start again from step 1."""
+
+
+@attrs.frozen(slots=True)
+class Scan(Generic[T]):
+    """What stands above the record.
+
+    Attributes:
+        base: the version to build on: the record, or the last adopted slot.
+        slot: the first free slot.
+        detour: whether a slot was adopted or skipped, so that even an unchanged payload must be published.
+    """
+
+    base: Version[T]
+    slot: int
+    detour: bool
+
+
+class Publisher:
+    """Publishes changes of records, for one process.
+
+    Args:
+        locks: the locks of the teams directory.
+        author: who publishes; asked anew for each attempt, since a process may fork.
+        kept: the bound of the history.
+    """
+
+    def __init__(self, locks: Locks, author: Callable[[], Author], *, kept: int = REVISIONS_KEPT) -> None:
+        self._locks = locks
+        self._author = author
+        self._kept = kept
+
+    def publish(
+        self,
+        open_directory: Callable[[], TeamDirectory],
+        codec: Codec[T],
+        change: Callable[[T], T],
+        patience: Patience,
+    ) -> Version[T]:
+        """Apply `change` to the record, under both locks, until it took effect; the version that holds it.
+
+        Args:
+            open_directory: opens the team, once an attempt.
+            codec: of the payload.
+            change: a pure function, called once an attempt; returns its argument to change nothing.
+            patience: bounds all waiting.
+
+        Raises:
+            Busy: the locks or the retries took too long.
+            OutcomeUnknown: an error came after the link; whoever comes next completes the publication.
+            TeamMoved: the team was renamed or deleted meanwhile.
+            TeamUnknown, RecordMissing, RecordCorrupt, RecordUnsafe, UnsupportedSchema, LimitRecord,
+            StorageError, UnsupportedFilesystem: refused, and nothing was changed.
+        """
+        return self.exclusively(open_directory, lambda team: self.attempt(team, codec, change), patience)
+
+    def exclusively(
+        self,
+        open_directory: Callable[[], TeamDirectory],
+        body: Callable[[TeamDirectory], R],
+        patience: Patience,
+    ) -> R:
+        """Run `body` on an open team under both locks, again after each conflict. Raises Busy."""
+        while True:
+            with contextlib.ExitStack() as held:
+                team = held.enter_context(open_directory())
+                held.enter_context(self._locks.stable(team.name, patience=patience))
+                if not _is_current(team):
+                    continue  # it moved while this writer waited for the lock: open what is there now
+                held.enter_context(self._locks.compatibility(team.fd, team.name, patience))
+                try:
+                    return body(team)
+                except Conflict:
+                    pass
+            patience.wait(f"other writers of team {team.name}", CONFLICT_WAIT)
+
+    def attempt(self, team: TeamDirectory, codec: Codec[T], change: Callable[[T], T]) -> Version[T]:
+        """One attempt in an open directory, the locks held. Raises Conflict, and as :meth:`publish`."""
+        try:
+            team.open_history(create=True)
+            while True:
+                pinned = pin_record(team, codec)
+                try:
+                    scan = self.scan(team, codec, pinned)
+                    if scan is not None:
+                        return self._apply(team, codec, change, pinned, scan)
+                finally:
+                    close_quietly(team.fs, pinned.fd)
+        except (OSError, Damaged, RecordCorrupt, RecordMissing, StorageError, UnsupportedFilesystem) as error:
+            if has_moved(team):
+                # Half gone, or retitled already: what was found says nothing about the team asked for.
+                raise TeamMoved(f"team {team.name} was renamed or deleted meanwhile") from error
+            if isinstance(error, OSError):
+                raise storage_error(error, f"cannot publish in team {team.name}") from error
+            if isinstance(error, Damaged):
+                raise RecordCorrupt(f"{team.shown(RECORD)} is damaged: {error}") from error
+            raise
+
+    def read(self, team: TeamDirectory, codec: Codec[T]) -> Version[T]:
+        """The record of an open directory, as it is. Raises as :func:`pin_record`."""
+        pinned = pin_record(team, codec)
+        close_quietly(team.fs, pinned.fd)
+        return pinned.version
+
+    # --- step 2: what stands above the record
+
+    def scan(
+        self, team: TeamDirectory, codec: Codec[T], pinned: Pinned[T], *, install: bool = True
+    ) -> Scan[T] | None:
+        """Follow the slots above the record to the first free one; None: start again from step 1.
+
+        With `install`, a publication that was linked and not installed is installed. Without, it is
+        followed in memory, after the same check and fsync: a reader that cannot write shows it.
+        """
+        base, slot, detour = pinned.version, pinned.version.revision + 1, False
+        while slot <= REVISION_MAX:
+            try:
+                found = read_slot(team, slot)
+                if found is None:
+                    return Scan(base, slot, detour)
+                successor = self._successor(team, codec, found, base)
+            except Damaged:
+                found, successor = None, None  # skipped, and kept
+            if found is not None and found.publication is not None and successor is not None:
+                if not is_unchanged(team, pinned):
+                    return None
+                # What a reader will see must not be taken back by a power cut.
+                team.fs.fsync(team.revisions_fd)
+                if install and self._install_for(team, found.publication.id):
+                    return None
+                if not is_unchanged(team, pinned):
+                    return None
+            base = successor or base
+            detour = True
+            slot += 1
+        raise RecordCorrupt(f"team {team.name} has used up its revisions")
+
+    def _successor(
+        self, team: TeamDirectory, codec: Codec[T], found: Envelope, base: Version[T]
+    ) -> Version[T] | None:
+        """The slot's version where it continues `base`, or None where it is a branch to skip.
+
+        An older peer's slot (no publication) is adopted: if that peer is only asleep and installs it
+        later, the chain still leads from it to us. It is decoded in any case, so that a payload that breaks
+        the schema is an error and never a reason to skip.
+        """
+        shown = team.shown(f"revisions/{slot_name(found.revision)}")
+        version = decode_version(codec, found, shown)
+        if found.publication is None or found.previous == base.previous:
+            return version
+        return None
+
+    def _install_for(self, team: TeamDirectory, publication_id: str) -> bool:
+        """Install a publication for its owner; False where its private file is gone."""
+        prefix = f".{publication_id}."
+        for name in team.fs.listdir(team.revisions_fd):
+            if name.startswith(prefix) and name.endswith(".tmp"):
+                try:
+                    team.fs.rename(name, team.revisions_fd, RECORD, team.fd)
+                except FileNotFoundError:
+                    return False
+                return True
+        return False
+
+    # --- steps 3 to 8
+
+    def _apply(
+        self,
+        team: TeamDirectory,
+        codec: Codec[T],
+        change: Callable[[T], T],
+        pinned: Pinned[T],
+        scan: Scan[T],
+    ) -> Version[T]:
+        value = change(scan.base.value)
+        if value is scan.base.value and not scan.detour:
+            return scan.base
+        return self.install(team, codec, value, scan, lambda: is_unchanged(team, pinned))
+
+    def install(
+        self,
+        team: TeamDirectory,
+        codec: Codec[T],
+        value: T,
+        scan: Scan[T],
+        unchanged: Callable[[], bool],
+        *,
+        only_unchanged: bool = False,
+    ) -> Version[T]:
+        """Steps 4 to 9: write, sync, link, sync, verify, rename, prune.
+
+        Args:
+            team: the open directory.
+            codec: of the payload.
+            value: the new payload.
+            scan: the base and the free slot.
+            unchanged: whether the record still is the one that was read.
+            only_unchanged: a recovery, which accepts nothing but the unchanged record in step 7.
+
+        Raises:
+            Conflict: another writer was faster; nothing of this attempt is left.
+            OutcomeUnknown, TeamMoved, LimitRecord, StorageError, UnsupportedFilesystem: as for `publish`.
+        """
+        author = self._author()
+        publication = author.new_publication()
+        base = scan.base
+        data, digest = envelope.encode(scan.slot, codec.encode(value), publication, base.previous, base.extra)
+        if len(data) > RECORD_BYTES:
+            raise LimitRecord(f"the record would have {len(data):,} bytes, more than {RECORD_BYTES:,}")
+        private = f".{publication.id}.{author.owner}.tmp"
+        attempt = _Attempt(
+            team, publication.id, private, scan.slot, unchanged=unchanged, only_unchanged=only_unchanged
+        )
+        attempt.write(data)
+        attempt.link()
+        # Nothing is withdrawn from here on, except where step 7 says so.
+        try:
+            team.fs.fsync(team.revisions_fd)  # 6
+            if attempt.verify():
+                attempt.rename()
+            if not team.is_current():
+                raise TeamMoved(f"team {team.name} was renamed or deleted while this was written")
+        except (OSError, Damaged) as error:
+            raise _unknown(team, error) from error
+        except PiTeamError as error:
+            if isinstance(error, TeamMoved | OutcomeUnknown):
+                raise
+            raise _unknown(team, error) from error
+        self._prune(team, scan.slot)
+        return Version(scan.slot, Previous(scan.slot, digest, publication.id), value, base.extra)
+
+    def _prune(self, team: TeamDirectory, slot: int) -> None:
+        """Step 9: remove old slots once there are twice as many as are kept; errors change nothing."""
+        with contextlib.suppress(OSError):
+            if slot <= 2 * self._kept or not exists(
+                team.fs, slot_name(slot - 2 * self._kept), team.revisions_fd
+            ):
+                return
+            # A power cut must not put the record back below the history that is left.
+            team.fs.fsync(team.fd)
+            for name in team.fs.listdir(team.revisions_fd):
+                number = slot_number(name)
+                if number is not None and number <= slot - self._kept:
+                    unlink_quietly(team.fs, name, team.revisions_fd)
+
+
+def _is_current(team: TeamDirectory) -> bool:
+    try:
+        return team.is_current()
+    except OSError as error:
+        raise storage_error(error, f"cannot look at team {team.name}") from error
+
+
+def _unknown(team: TeamDirectory, error: Exception) -> OutcomeUnknown:
+    return OutcomeUnknown(f"the change of team {team.name} may or may not take effect: {error}")
+
+
+class _Attempt:
+    """One private file on its way into a slot and onto the record."""
+
+    def __init__(
+        self,
+        team: TeamDirectory,
+        publication_id: str,
+        private: str,
+        slot: int,
+        *,
+        unchanged: Callable[[], bool],
+        only_unchanged: bool,
+    ) -> None:
+        self._team = team
+        self._id = publication_id
+        self._private = private
+        self._slot = slot
+        self._unchanged = unchanged
+        self._only_unchanged = only_unchanged
+
+    def write(self, data: bytes) -> None:
+        """Step 4: the private file, synced. A failure removes it and is clean. Raises StorageError."""
+        fs = self._team.fs
+        try:
+            fd = fs.create(self._private, self._team.revisions_fd)
+            try:
+                write_all(fs, fd, data)
+                fs.fsync(fd)
+            finally:
+                fs.close(fd)
+        except BaseException as error:
+            self._drop()  # the name is this attempt's alone, and a call that failed may have made the file
+            if isinstance(error, OSError):
+                raise storage_error(error, f"cannot write to team {self._team.name}") from error
+            raise
+
+    def link(self) -> None:
+        """Step 5: take the slot. Raises Conflict, StorageError, UnsupportedFilesystem, OutcomeUnknown."""
+        fs, team = self._team.fs, self._team
+        try:
+            fs.link(self._private, team.revisions_fd, slot_name(self._slot), team.revisions_fd)
+        except OSError as error:
+            # Whatever the call said: the slot tells whether it took effect.
+            try:
+                holder = self._holder()
+            except (OSError, PiTeamError) as blind:
+                raise _unknown(team, blind) from blind
+            if holder == self._id:
+                return
+            self._drop()
+            if holder is None:
+                raise link_error(error, f"cannot publish in team {team.name}") from error
+            raise Conflict from error
+
+    def _holder(self) -> str | None:
+        """The publication id in my slot; "" for a damaged file or an older peer's; None where it is free."""
+        try:
+            found = read_slot(self._team, self._slot)
+        except Damaged:
+            return ""
+        if found is None:
+            return None
+        return found.publication.id if found.publication else ""
+
+    def verify(self) -> bool:
+        """Step 7: whether to go on to the rename; False where somebody has installed it. Raises Conflict."""
+        if self._unchanged():
+            return True
+        if not self._only_unchanged:
+            now = read_envelope(self._team)
+            if now is None:
+                raise missing(self._team)  # no reason to withdraw what a helper may have seen
+            if now.revision < self._slot:
+                return True
+        if not exists(self._team.fs, self._private, self._team.revisions_fd):
+            return self._installed_by_other()
+        # I slept so long that my slot had been pruned and reused: this attempt never happened.
+        if self._holder() == self._id:
+            self._team.fs.unlink(slot_name(self._slot), self._team.revisions_fd)
+        try:
+            self._team.fs.unlink(self._private, self._team.revisions_fd)
+        except FileNotFoundError:
+            return self._installed_by_other()
+        raise Conflict
+
+    def rename(self) -> None:
+        """Step 8: install. Raises OutcomeUnknown, TeamMoved, OSError."""
+        try:
+            self._team.fs.rename(self._private, self._team.revisions_fd, RECORD, self._team.fd)
+        except OSError:
+            # Whatever the call said: the private file is gone once somebody has installed it, we or another.
+            if exists(self._team.fs, self._private, self._team.revisions_fd):
+                raise
+            self._installed_by_other()
+
+    def _installed_by_other(self) -> bool:
+        """My private file is gone: somebody installed it where the record is at or above my slot."""
+        if not self._team.is_current():
+            raise TeamMoved(f"team {self._team.name} was renamed or deleted while this was written")
+        now = read_envelope(self._team)
+        if now is not None and now.revision >= self._slot:
+            return False
+        raise OutcomeUnknown(
+            f"the private file of revision {self._slot} of team {self._team.name} is gone, "
+            "and the record is below it"
+        )
+
+    def _drop(self) -> None:
+        unlink_quietly(self._team.fs, self._private, self._team.revisions_fd)

@@ -1,0 +1,340 @@
+"""Moving a team's directory: rename and delete (docs/protocol.md, "Directories").
+
+Both fence writers and heartbeats that slept: what they hold open is no longer where the team's name points.
+What the payload says is the caller's business: it comes in as functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import uuid
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+import attrs
+
+from pi_team.errors import (
+    NameInvalid,
+    OutcomeUnknown,
+    PiTeamError,
+    RecordCorrupt,
+    RecordMissing,
+    RecordUnsafe,
+    TeamExists,
+    TeamMoved,
+    TeamUnknown,
+    UnsupportedFilesystem,
+    UnsupportedSchema,
+)
+from pi_team.limits import NAME_PATTERN
+from pi_team.record.directory import TeamDirectory
+from pi_team.record.filesystem import FileSystem, exists, open_private_dir, storage_error
+from pi_team.record.publication import CONFLICT_WAIT, Author, Conflict, Publisher
+from pi_team.tree import remove_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pi_team.record.locks import Locks, Patience
+    from pi_team.record.reading import Codec
+
+T = TypeVar("T")
+
+TOMBSTONE_PREFIX: Final = ".deleted-"
+_NAME: Final = re.compile(NAME_PATTERN)
+_UNREADABLE: Final = (RecordCorrupt, RecordMissing, RecordUnsafe, UnsupportedSchema)
+_TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
+_IMMOVABLE: Final = frozenset({errno.EXDEV, errno.EBUSY})
+
+
+def check_name(name: str, what: str = "team name") -> None:
+    """Refuse what is no name. Raises NameInvalid."""
+    if not _NAME.fullmatch(name):
+        raise NameInvalid(f"{name!r} is not a valid {what}")
+
+
+@attrs.frozen(slots=True)
+class Terms(Generic[T]):
+    """What a payload means to a rename or a deletion.
+
+    Attributes:
+        codec: text ↔ payload.
+        vacate: sweeps the dead from a payload, and the refusal where somebody is alive or unknown; it is
+            given the open directory, which may bear another name by then.
+    """
+
+    codec: Codec[T]
+    vacate: Callable[[T, TeamDirectory], tuple[T, PiTeamError | None]]
+
+
+class _Renaming(Generic[T]):
+    """Reads payloads that name the old team and writes ones that name the new."""
+
+    def __init__(self, before: Codec[T], after: Codec[T]) -> None:
+        self.decode = before.decode
+        self.encode = after.encode
+
+
+class Relocation:
+    """Moves the teams below one directory.
+
+    Args:
+        fs: the port.
+        path: the path of the teams directory.
+        locks: its locks.
+        publisher: publishes in its teams.
+        author: this process.
+    """
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        path: str,
+        *,
+        locks: Locks,
+        publisher: Publisher,
+        author: Callable[[], Author],
+    ) -> None:
+        self._fs = fs
+        self.path = path
+        self._locks = locks
+        self._publisher = publisher
+        self._author = author
+
+    def open(self, team: str) -> TeamDirectory:
+        """Open a team's directory. Raises NameInvalid, TeamUnknown, RecordUnsafe, StorageError."""
+        check_name(team)
+        return TeamDirectory(self._fs, self.path, team)
+
+    # --- rename
+
+    def rename(
+        self,
+        team: str,
+        new: str,
+        *,
+        before: Terms[T],
+        after: Codec[T],
+        retitle: Callable[[T], T],
+        patience: Patience,
+    ) -> None:
+        """Rename a team in which nobody is alive; repeating it completes one that was cut in half.
+
+        Args:
+            team: the name now.
+            new: the name to be.
+            before: of payloads that name `team`.
+            after: of payloads that name `new`.
+            retitle: the payload under the new name.
+            patience: bounds all waiting.
+
+        Raises:
+            NameInvalid, TeamUnknown, TeamExists, TeamActive, UnsupportedFilesystem, Busy and the errors of a
+            publication; OutcomeUnknown and TeamMoved as there.
+        """
+        check_name(team)
+        check_name(new)
+        if team == new:
+            raise TeamExists(f"team {team} has that name already")
+        self._require_path(team)
+        with self._locks.stable(team, new, patience=patience):
+            if self._is_half_renamed(new, before.codec, after):
+                with self.open(new) as directory, self._inner(directory, patience):
+                    self._finish_rename(directory, before, after, retitle, patience)
+                return
+            with self.open(team) as directory:
+                self._refuse_taken(new)
+                with self._inner(directory, patience):
+                    self._require_vacant(directory, before, patience)
+                    self._move(directory, new)
+                    try:
+                        self._finish_rename(directory, before, after, retitle, patience)
+                    except (OutcomeUnknown, TeamMoved):
+                        raise
+                    except PiTeamError:
+                        self._move(directory, team)  # refused before anything was published: as it was
+                        raise
+
+    def _require_path(self, team: str) -> None:
+        """Refuse before a lock would need a directory that nobody made. Raises TeamUnknown, StorageError."""
+        try:
+            if not exists(self._fs, self.path):
+                raise TeamUnknown(f"there is no team {team} in {self.path}")
+        except OSError as error:
+            raise storage_error(error, f"cannot read {self.path}") from error
+
+    def _refuse_taken(self, new: str) -> None:
+        try:
+            taken = exists(self._fs, os.path.join(self.path, new))
+        except OSError as error:
+            raise storage_error(error, f"cannot look at {new}") from error
+        if taken:
+            raise TeamExists(f"team {new} exists already")
+
+    def _inner(self, directory: TeamDirectory, patience: Patience) -> contextlib.AbstractContextManager[None]:
+        return self._locks.compatibility(directory.fd, directory.name, patience)
+
+    def _is_half_renamed(self, new: str, codec: Codec[T], after: Codec[T]) -> bool:
+        """Whether the directory of the new name holds a record that names the old one, and only that."""
+        try:
+            with self.open(new) as directory:
+                self._publisher.read(directory, codec)
+                try:
+                    self._publisher.read(directory, after)
+                except RecordCorrupt:
+                    return True
+        except (TeamUnknown, *_UNREADABLE):
+            pass
+        return False
+
+    def _finish_rename(
+        self,
+        directory: TeamDirectory,
+        before: Terms[T],
+        after: Codec[T],
+        retitle: Callable[[T], T],
+        patience: Patience,
+    ) -> None:
+        """Publish the next revision under the new name, looking again at every conflict."""
+
+        def change(value: T) -> T:
+            vacated, refusal = before.vacate(value, directory)
+            if refusal is not None:
+                raise refusal  # a member joined meanwhile
+            return retitle(vacated)
+
+        try:
+            self._attempts(directory, _Renaming(before.codec, after), change, patience)
+        except RecordCorrupt:
+            # Another process finished the same rename in the meantime.
+            self._publisher.read(directory, after)
+
+    # --- delete
+
+    def delete(
+        self,
+        team: str,
+        *,
+        terms: Terms[T],
+        damaged: bool,
+        patience: Patience,
+    ) -> None:
+        """Delete a team in which nobody is alive, by way of a tombstone.
+
+        Args:
+            team: the name.
+            terms: of its payload.
+            damaged: also where the record is missing or unreadable, and nobody can be asked for.
+            patience: bounds all waiting.
+
+        Raises:
+            as :meth:`rename`; an unreadable record's own error without `damaged`.
+        """
+        with (
+            self.open(team) as directory,
+            self._locks.stable(team, patience=patience),
+            self._inner(directory, patience),
+        ):
+            if not directory.is_current():
+                raise TeamMoved(f"team {team} was renamed or deleted meanwhile")
+            readable = self._require_readable(directory, terms.codec, damaged=damaged)
+            if readable:
+                self._require_vacant(directory, terms, patience)
+            self._move(directory, f"{TOMBSTONE_PREFIX}{team}-{uuid.uuid4()}.{self._author().owner}")
+            if readable:
+                try:
+                    # A publication that was linked meanwhile may have let a member in.
+                    self._require_vacant(directory, terms, patience)
+                except PiTeamError:
+                    self._move(directory, team)
+                    raise
+            try:
+                with self._open_teams() as teams_fd:
+                    remove_tree(self._fs, directory.name, teams_fd)
+            except OSError as error:
+                raise storage_error(error, f"team {team} is deleted; its files are not all gone") from error
+
+    def _require_readable(self, directory: TeamDirectory, codec: Codec[T], *, damaged: bool) -> bool:
+        try:
+            self._publisher.read(directory, codec)
+        except _UNREADABLE as error:
+            if damaged:
+                return False
+            error.hint = f"{error.hint} To give it up for good: pi-team delete {directory.name} --damaged"
+            raise
+        return True
+
+    # --- what rename and delete share
+
+    def _require_vacant(self, directory: TeamDirectory, terms: Terms[T], patience: Patience) -> None:
+        """Help what is pending and refuse where somebody is alive; a sweep is published along with that."""
+        refused: list[PiTeamError] = []
+
+        def change(value: T) -> T:
+            refused.clear()
+            swept, refusal = terms.vacate(value, directory)
+            if refusal is None:
+                return value
+            refused.append(refusal)
+            return swept
+
+        self._attempts(directory, terms.codec, change, patience)
+        if refused:
+            raise refused[0]
+
+    def _attempts(
+        self, directory: TeamDirectory, codec: Codec[T], change: Callable[[T], T], patience: Patience
+    ) -> None:
+        while True:
+            try:
+                self._publisher.attempt(directory, codec, change)
+            except Conflict:
+                patience.wait(f"other writers of team {directory.name}", CONFLICT_WAIT)
+            else:
+                return
+
+    def _move(self, directory: TeamDirectory, target: str) -> None:
+        """Move an open team to another name below the teams directory, and sync that."""
+        source = directory.name
+        try:
+            with self._open_teams() as teams_fd:
+                self._place(source, target, teams_fd)
+                directory.name = target
+                if not directory.is_current():
+                    # What bore the name was not what was opened: put it back where it was.
+                    directory.name = source
+                    self._place(target, source, teams_fd)
+                    raise TeamMoved(f"team {source} was renamed or deleted meanwhile")
+                self._sync_names(teams_fd, f"the directory of team {source} was moved")
+        except FileNotFoundError as error:
+            raise TeamMoved(f"team {source} was renamed or deleted meanwhile") from error
+        except OSError as error:
+            raise storage_error(error, f"cannot move team {source}") from error
+
+    # --- moving
+
+    def _place(self, source: str, target: str, teams_fd: int) -> None:
+        try:
+            self._fs.rename(source, teams_fd, target, teams_fd)
+        except OSError as error:
+            if error.errno in _TAKEN:
+                raise TeamExists(f"team {target} exists already") from error
+            if error.errno in _IMMOVABLE:
+                raise UnsupportedFilesystem(f"the directory of team {source} cannot be moved") from error
+            raise
+
+    def _sync_names(self, teams_fd: int, done: str) -> None:
+        try:
+            self._fs.fsync(teams_fd)
+        except OSError as error:
+            raise OutcomeUnknown(f"{done}, and may not survive a power cut: {error}") from error
+
+    @contextlib.contextmanager
+    def _open_teams(self) -> Iterator[int]:
+        fd = open_private_dir(self._fs, self.path, None, self.path)
+        try:
+            yield fd
+        finally:
+            self._fs.close(fd)

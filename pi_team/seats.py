@@ -1,0 +1,62 @@
+"""What a process keeps for one membership: the open team, its presence, and the observer that it is."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from pi_team.domain.lifecycles import membership_of
+from pi_team.errors import PiTeamError
+from pi_team.presence import Observer, PresenceDirectory, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pi_team.domain.model import Judge, Member, Status, Verdict
+    from pi_team.domain.views import Shown
+    from pi_team.record.directory import TeamDirectory
+
+
+class Seat:
+    """A membership's place in an open team.
+
+    The directory stays open from the join on: it tells this team from one that takes its name later.
+
+    Args:
+        directory: the open team.
+        process: the process that is the member.
+        observer: how the member judges others.
+    """
+
+    def __init__(self, directory: TeamDirectory, process: Process, observer: Observer) -> None:
+        self.directory = directory
+        self.process = process
+        self.observer = observer
+        self.presence = PresenceDirectory(directory)
+        self.attended = False
+
+    def status(self, alias: str) -> Status:
+        """The status that the member last said."""
+        presence = self.presence.read(alias).presence
+        return presence.status if presence is not None else "idle"
+
+    def display(self, members: Iterable[Member]) -> tuple[Judge, Shown]:
+        """What the members' presence shows, looked at once each."""
+        seen: dict[tuple[str, str], tuple[Status, Verdict]] = {
+            (member.alias, member.token): self.observer.displayed(
+                self.presence, member.alias, member.token, member.pid
+            )
+            for member in members
+            if membership_of(member) == "connected"
+        }
+        return lambda alias, token: seen[alias, token][1], lambda alias, token: seen[alias, token][0]
+
+    def forget(self, alias: str, token: str) -> None:
+        """Remove the presence under an alias where it bears this token; errors leave it to expire."""
+        with contextlib.suppress(OSError, PiTeamError):
+            self.presence.remove(alias, token)
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        self.presence.close()
+        self.directory.close()

@@ -1,0 +1,104 @@
+"""What the files of a teams directory say, read without any code under test."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import stat
+import tarfile
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Fingerprint: TypeAlias = "dict[str, tuple[Any, ...]]"
+
+
+def javascript_text(value: Any) -> str:
+    """A JSON value of strings, integers and containers as `JSON.stringify` writes it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return "".join(
+        f"\\u{ord(character):04x}" if "\ud800" <= character <= "\udfff" else character for character in text
+    )
+
+
+def sealed(data: bytes) -> dict[str, Any]:
+    """A record's envelope; asserts that its hash is that of its payload as JavaScript would write it."""
+    value: dict[str, Any] = json.loads(data)
+    text = javascript_text(value["payload"])
+    assert hashlib.sha256(text.encode()).hexdigest() == value["contentHash"]
+    assert data.endswith(f',"payload":{text}}}'.encode())
+    return value
+
+
+def record(team: Path) -> dict[str, Any]:
+    """The record of a team directory, checked as :func:`sealed` does."""
+    return sealed((team / "state.json").read_bytes())
+
+
+def payload(team: Path) -> dict[str, Any]:
+    """The payload of the record."""
+    value: dict[str, Any] = record(team)["payload"]
+    return value
+
+
+def revision(team: Path) -> int:
+    """The revision of the record."""
+    number: int = record(team)["revision"]
+    return number
+
+
+def subjects(team: Path) -> Counter[str]:
+    """How often each subject is in the record, results left out: they bear their request's."""
+    return Counter(message["subject"] for message in payload(team)["messages"] if message["kind"] != "result")
+
+
+def history(team: Path) -> list[int]:
+    """The numbers of the slots, lowest first."""
+    return sorted(int(path.stem) for path in (team / "revisions").glob("[0-9]*.json"))
+
+
+_REGULAR: Final = re.compile(
+    r"\.locks(/[a-z][a-z0-9-]*\.lock)?"
+    r"|[a-z][a-z0-9-]*(/(state\.json(\.lock)?|revisions(/[1-9][0-9]*\.json)?|presence(/[a-z][a-z0-9-]*\.json)?))?"
+)
+
+
+def strays(path: Path) -> list[str]:
+    """What is in a teams directory and has no business there once everybody is done."""
+    names = (str(found.relative_to(path)) for found in path.rglob("*"))
+    return sorted(name for name in names if not _REGULAR.fullmatch(name))
+
+
+def fingerprint(root: Path) -> Fingerprint:
+    """Everything below a directory that a process could have changed, times of access left out."""
+    prints: Fingerprint = {}
+    for path in [root, *sorted(root.rglob("*"))]:
+        status = path.lstat()
+        content: Any = None
+        if stat.S_ISREG(status.st_mode):
+            content = path.read_bytes()
+        elif stat.S_ISLNK(status.st_mode):
+            content = os.readlink(path)
+        fields = (status.st_mode, status.st_ino, status.st_nlink, status.st_size, status.st_mtime_ns)
+        prints[str(path.relative_to(root))] = (*fields, status.st_uid, content)
+    return prints
+
+
+def packed(root: Path) -> bytes:
+    """A directory with its modes, times and hard links."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(root, arcname=".")
+    return buffer.getvalue()
+
+
+def unpack(data: bytes, root: Path) -> None:
+    """Put a packed directory there."""
+    root.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        archive.extractall(root, filter="fully_trusted")

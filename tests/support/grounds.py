@@ -1,0 +1,120 @@
+"""Teams to do harm to: built once, unpacked for each case, with members whose processes are real.
+
+`crew` has members that live as long as the tests, a ghost that died at its work, and messages in every
+state; in `quiet` nobody is connected.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+import evidence
+import nursery as nurseries
+from nursery import Died
+
+if TYPE_CHECKING:
+    from nursery import Actor
+
+LIVING: Final = ("alice", "bob", "carol", "dora")
+COMPLETED: Final = {"outcome": "completed", "body": "done", "files": [], "tests": []}
+
+
+@attrs.frozen
+class Ground:
+    """An unpacked teams directory.
+
+    Attributes:
+        path: the teams directory.
+        owners: the memberships of `crew` by alias, of dead members too.
+        ids: message ids by subject.
+        revision: of `crew`.
+    """
+
+    path: Path
+    owners: dict[str, Any]
+    ids: dict[str, str]
+    revision: int
+
+    @property
+    def crew(self) -> Path:
+        """The directory of the team."""
+        return self.path / "crew"
+
+
+def ground(root: Path, *, locked: bool = False) -> Ground:
+    """A fresh copy of the teams below `root`; `locked` as if a writer had died that held both locks."""
+    data, owners, ids = _template()
+    evidence.unpack(_locked_template() if locked else data, root)
+    return Ground(root / "teams", owners, ids, evidence.revision(root / "teams" / "crew"))
+
+
+@functools.cache
+def _template() -> tuple[bytes, dict[str, Any], dict[str, str]]:
+    with tempfile.TemporaryDirectory() as root:
+        actor = nurseries.shared().actor(Path(root, "teams"), unsynced=True)
+        owners = _crew(actor, Path(root, "teams"))
+        _quiet(actor)
+        ids = {
+            message["subject"]: message["id"]
+            for team in ("crew", "quiet")
+            for message in actor.ask("look", team)["messages"]
+            if message["kind"] != "result"
+        }
+        actor.kill()
+        return evidence.packed(Path(root)), owners, ids
+
+
+@functools.cache
+def _locked_template() -> bytes:
+    with tempfile.TemporaryDirectory() as root:
+        field = ground(Path(root))
+        victim = nurseries.shared().actor(field.path, unsynced=True)
+        victim.ask("trap", "kill", method="open_read", name="state.json")
+        with contextlib.suppress(Died):
+            victim.ask("send", field.owners["alice"], "bob", kind="note", subject="never", body="x")
+        assert (field.path / ".locks" / "crew.lock").exists()
+        assert (field.crew / "state.json.lock").exists()
+        return evidence.packed(Path(root))
+
+
+def _crew(actor: Actor, path: Path) -> dict[str, Any]:
+    nursery = nurseries.shared()
+    actor.ask("create", "crew")
+    owners = {alias: actor.ask("member", "crew", alias, pid=nursery.pid) for alias in LIVING}
+    owners["erin"] = actor.ask("member", "crew", "erin", pid=nursery.pid)
+    actor.ask("leave", owners["erin"])
+    for sender, to, kind, subject in (
+        ("alice", "bob", "request", "first"),
+        ("alice", "carol", "request", "for carol"),
+        ("bob", "alice", "note", "note for alice"),
+        ("dora", "ghost", "request", "for the ghost"),
+        ("bob", "ghost", "request", "waiting for the ghost"),
+        ("alice", "erin", "request", "for erin"),
+        ("alice", "bob", "request", "at work"),
+    ):
+        if to == "ghost" and "ghost" not in owners:
+            ghost = nursery.actor(path, unsynced=True)
+            owners["ghost"] = ghost.ask("join", "crew", "ghost")
+        actor.ask("send", owners[sender], to, kind=kind, subject=subject, body=subject)
+        if subject == "first":
+            claimed = actor.ask("claim", owners["bob"])
+            actor.ask("settle", owners["bob"], claimed["id"], COMPLETED)
+    ghost.ask("claim", owners["ghost"])
+    actor.ask("claim", owners["bob"])
+    ghost.kill()
+    return owners
+
+
+def _quiet(actor: Actor) -> None:
+    actor.ask("create", "quiet")
+    one, two = (actor.ask("join", "quiet", alias) for alias in ("one", "two"))
+    for number in range(3):
+        actor.ask("send", one, "two", kind="note", subject=f"quiet {number}", body="x")
+    actor.ask("leave", one)
+    actor.ask("leave", two)
