@@ -22,7 +22,7 @@ CONSTANTS
   Publications, \* how many publications are linked, at most
   Keep,         \* how many slots a pruning keeps
   PowerCuts,    \* how many power cuts there are, at most
-  Steady,       \* the writers that are neither killed nor paused for ever
+  Steady,       \* the writers that never fail and are neither killed nor paused
   Dropped       \* the rules that are not followed: {} but in a control
 
 Rule(name) == name \notin Dropped
@@ -450,7 +450,8 @@ Step(w) ==
   \/ SyncToPrune(w) \/ Prune(w)
 
 Next ==
-  \/ \E w \in Writers : Step(w) \/ Refuse(w) \/ Stop(w) \/ TakeBack(w)
+  \/ \E w \in Writers : Step(w)
+  \/ \E w \in Writers \ Steady : Refuse(w) \/ Stop(w) \/ TakeBack(w)
   \/ \E w \in OlderPeers : OlderStep(w) \/ OlderStop(w)
   \/ \E p \in Ids : SweepLeftOver(p)
   \/ PowerCut

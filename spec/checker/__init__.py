@@ -1,0 +1,1 @@
+"""Checks the models of the specification with TLC against their manifest."""

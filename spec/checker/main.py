@@ -1,0 +1,120 @@
+"""The command line of spec/check."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import TextIO
+
+from checker.manifest import Model, load
+from checker.story import tell
+from checker.tlc import Run, ToolMissing, locate, run
+
+
+def _arguments(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="spec/check",
+        description="Check the models of the specification with TLC and compare them with spec/manifest.toml. "
+        "Exits 0 only when each of them shows exactly what the manifest says.",
+    )
+    parser.add_argument("names", nargs="*", help="modules or models (any part of a model's name)")
+    parser.add_argument("--quick", action="store_true", help="the small models (the default without names)")
+    parser.add_argument("--all", action="store_true", help="every model: some 20 minutes on two cores")
+    parser.add_argument("--list", action="store_true", help="list the models and what is expected of them")
+    parser.add_argument("--story", action="store_true", help="tell every counterexample, also an expected one")
+    parser.add_argument("--cfg", action="store_true", help="print the TLC configurations instead of running them")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="models side by side")
+    return parser.parse_args(argv)
+
+
+def select(models: list[Model], arguments: argparse.Namespace) -> list[Model]:
+    """The models that the command line asks for, in the order of the manifest."""
+    if arguments.all:
+        return models
+    names: list[str] = arguments.names
+    if names:
+        return [model for model in models if any(name == model.module or name in model.name for name in names)]
+    return [model for model in models if model.quick]
+
+
+def agrees(model: Model, found: Run) -> bool:
+    """Whether a run shows exactly what the manifest says."""
+    if found.error is not None or found.violated != model.fails:
+        return False
+    return model.states is None or found.states == model.states
+
+
+def _found(found: Run) -> str:
+    if found.error is not None:
+        return "TLC failed"
+    return "holds" if found.violated is None else f"fails {found.violated}"
+
+
+def _row(model: Model, found: Run) -> str:
+    mark = "ok" if agrees(model, found) else "WRONG"
+    return (
+        f"{mark:<6}{model.name:<46}{model.expected:<30}{_found(found):<30}"
+        f"{found.states:>10,}{found.depth:>6}{found.seconds:>8.1f}"
+    )
+
+
+def _explain(model: Model, found: Run, out: TextIO) -> None:
+    """Say what is wrong with a run, or tell its counterexample."""
+    if found.error is not None:
+        print(found.error, file=out)
+    elif found.violated is None and model.fails is None and found.states != model.states:
+        print(f"       expected {model.states} distinct states, found {found.states}", file=out)
+    for line in tell(model.module, found) if found.violated else ():
+        print(f"       {line}", file=out)
+
+
+def check(models: list[Model], *, jobs: int, story: bool, out: TextIO) -> int:
+    """Run the models side by side, the large ones first, and print a table.
+
+    Returns:
+        How many did not show what the manifest says.
+    """
+    print(
+        f"{'':<6}{'model':<46}{'expected':<30}{'found':<30}{'distinct':>10}{'depth':>6}{'seconds':>8}", file=out
+    )
+    wrong = 0
+    started = time.monotonic()
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        runs: dict[Future[Run], Model] = {}
+        for model in sorted(models, key=lambda model: -(model.states or 0)):
+            runs[pool.submit(run, model)] = model
+        for future in as_completed(runs):
+            model, found = runs[future], future.result()
+            right = agrees(model, found)
+            wrong += not right
+            print(_row(model, found), file=out, flush=True)
+            if story or not right:
+                _explain(model, found, out)
+    seconds = time.monotonic() - started
+    print(f"{len(models) - wrong} of {len(models)} models as the manifest says, {seconds:.0f} s", file=out)
+    return wrong
+
+
+def main(argv: list[str]) -> int:
+    """Run the command; 0 when all is as the manifest says, 1 when not, 2 for wrong usage or a missing tool."""
+    arguments = _arguments(argv)
+    models = select(load(), arguments)
+    if not models:
+        print("no such model; --list shows them", file=sys.stderr)
+        return 2
+    if arguments.list or arguments.cfg:
+        for model in models:
+            if arguments.list:
+                print(f"{model.name:<46}{model.expected:<40}{model.about}")
+            else:
+                print(f"\\* {model.name}: {model.module}.tla\n{model.config.text()}")
+        return 0
+    try:
+        locate()
+    except ToolMissing as missing:
+        print(missing, file=sys.stderr)
+        return 2
+    return 1 if check(models, jobs=arguments.jobs, story=arguments.story, out=sys.stdout) else 0
