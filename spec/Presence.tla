@@ -195,9 +195,6 @@ Spec == Init /\ [][Next]_vars
 (* Whoever has been running for two intervals is not judged dead. *)
 LivingSpared == Dead => steady[owner[member.token]] < Watch
 
-\* Nothing is judged by time by an observer that was not there.
-Unhurried == Dead /\ ~Exited => observer.there = Watch \/ observer.missing = Watch
-
 \* A claim is held by the recorded member.
 ClaimOwner == claim.state = "processing" => member.connected /\ member.token = claim.token
 

@@ -356,7 +356,7 @@ NoSweptResult     == \A i \in Indexes : messages[i].kind = "result" =>
                        ~(messages[messages[i].parent].end = "interrupt" /\ ~Connected(messages[i].from))
 NoReviewedResult  == \A i \in Indexes : messages[i].kind = "result" => messages[i].end # "settle"
 NoRefusedRequest  == \A i \in Indexes : messages[i].end # "refuse"
-NoCancelledClaim  == \A i \in Indexes : messages[i].end # "cancel"
+NoCancelledRequest == \A i \in Indexes : messages[i].end # "cancel"
 NoLostRename      == \A s \in Sessions : LET place == session[s] IN
                        place.alias # Nobody => ~(~IsMember(place.alias) /\
                          \E x \in Names : Connected(x) /\ members[x].token = place.token)

@@ -9,23 +9,27 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TextIO
 
-from checker.manifest import Model, load
-from checker.story import tell
-from checker.tlc import Run, ToolMissing, locate, run
+from spec.checker.manifest import Model, load
+from spec.checker.story import tell
+from spec.checker.tlc import Run, ToolMissing, locate, run
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="spec/check",
-        description="Check the models of the specification with TLC and compare them with spec/manifest.toml. "
-        "Exits 0 only when each of them shows exactly what the manifest says.",
+        description="Check the models of the specification with TLC and compare them with "
+        "spec/manifest.toml. Exits 0 only when each of them shows exactly what the manifest says.",
     )
     parser.add_argument("names", nargs="*", help="modules or models (any part of a model's name)")
     parser.add_argument("--quick", action="store_true", help="the small models (the default without names)")
     parser.add_argument("--all", action="store_true", help="every model: some 20 minutes on two cores")
     parser.add_argument("--list", action="store_true", help="list the models and what is expected of them")
-    parser.add_argument("--story", action="store_true", help="tell every counterexample, also an expected one")
-    parser.add_argument("--cfg", action="store_true", help="print the TLC configurations instead of running them")
+    parser.add_argument(
+        "--story", action="store_true", help="tell every counterexample, also an expected one"
+    )
+    parser.add_argument(
+        "--cfg", action="store_true", help="print the TLC configurations instead of running them"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="models side by side")
     return parser.parse_args(argv)
 
@@ -36,7 +40,9 @@ def select(models: list[Model], arguments: argparse.Namespace) -> list[Model]:
         return models
     names: list[str] = arguments.names
     if names:
-        return [model for model in models if any(name == model.module or name in model.name for name in names)]
+        return [
+            model for model in models if any(name == model.module or name in model.name for name in names)
+        ]
     return [model for model in models if model.quick]
 
 
@@ -78,7 +84,8 @@ def check(models: list[Model], *, jobs: int, story: bool, out: TextIO) -> int:
         How many did not show what the manifest says.
     """
     print(
-        f"{'':<6}{'model':<46}{'expected':<30}{'found':<30}{'distinct':>10}{'depth':>6}{'seconds':>8}", file=out
+        f"{'':<6}{'model':<46}{'expected':<30}{'found':<30}{'distinct':>10}{'depth':>6}{'seconds':>8}",
+        file=out,
     )
     wrong = 0
     started = time.monotonic()
@@ -99,7 +106,11 @@ def check(models: list[Model], *, jobs: int, story: bool, out: TextIO) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Run the command; 0 when all is as the manifest says, 1 when not, 2 for wrong usage or a missing tool."""
+    """Run the command.
+
+    Returns:
+        0 when all is as the manifest says, 1 when not, 2 for wrong usage or a missing tool.
+    """
     arguments = _arguments(argv)
     models = select(load(), arguments)
     if not models:

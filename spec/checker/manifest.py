@@ -144,7 +144,9 @@ def _entries(document: dict[str, Any]) -> list[dict[str, Any]]:
     """The entries in full: each takes over what its group says, and goals fail by their own name."""
     entries = []
     for group in document["group"]:
-        shared = {key: value for key, value in group.items() if key not in {"model", "control", "goal", "limit"}}
+        shared = {
+            key: value for key, value in group.items() if key not in {"model", "control", "goal", "limit"}
+        }
         for key, kind in (("model", "holds"), ("control", "control"), ("goal", "goal"), ("limit", "limit")):
             for entry in group.get(key, []):
                 full = {**shared, **entry, "kind": kind}

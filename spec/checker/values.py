@@ -7,11 +7,16 @@ field names), a string, a number and a model value themselves.
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Value: TypeAlias = "int | bool | str | tuple[Value, ...] | frozenset[Value] | FrozenMap"
 
-_TOKEN: Final = re.compile(r'\s*(?:(<<|>>|\|->|:>|@@|[\[\](){},])|("(?:[^"\\]|\\.)*")|(-?\d+)|([A-Za-z_]\w*))')
+_TOKEN: Final = re.compile(
+    r'\s*(?:(<<|>>|\|->|:>|@@|[\[\](){},])|("(?:[^"\\]|\\.)*")|(-?\d+)|([A-Za-z_]\w*))'
+)
 
 
 class FrozenMap(dict["Value", "Value"]):
@@ -56,20 +61,20 @@ class _Reader:
         return found
 
     def value(self) -> Value:
-        token = self._take()
-        if token == "<<":
-            return tuple(self._until(">>"))
-        if token == "{":
-            return frozenset(self._until("}"))
-        if token == "[":
-            return self._record()
-        if token == "(":
-            return self._function()
-        if token.startswith('"'):
-            return token[1:-1]
-        if token in {"TRUE", "FALSE"}:
-            return token == "TRUE"
-        return int(token) if token.lstrip("-").isdigit() else token
+        word = self._take()
+        readers: dict[str, Callable[[], Value]] = {
+            "<<": lambda: tuple(self._until(">>")),
+            "{": lambda: frozenset(self._until("}")),
+            "[": self._record,
+            "(": self._function,
+            "TRUE": lambda: True,
+            "FALSE": lambda: False,
+        }
+        if word in readers:
+            return readers[word]()
+        if word.startswith('"'):
+            return word[1:-1]
+        return int(word) if word.lstrip("-").isdigit() else word
 
     def _record(self) -> FrozenMap:
         fields = FrozenMap()
