@@ -258,47 +258,60 @@ Acknowledge(w) ==
      \/ Become(w, [Idle EXCEPT !.at = IF Rule("fsync before pruning") THEN "sync to prune" ELSE "prune",
                                !.slot = l.slot])
 
-(* 7. Look at the record before installing. *)
+(* 7. Look at the record before installing: the one that was read, or one  *)
+(* below the slot.                                                         *)
 
 Verify(w) ==
   LET l == writer[w] IN
   /\ At(w, "verify")
-  /\ CASE slot[l.slot] # l.pub /\ OlderPeers # {} /\ Rev(record) < l.slot ->
-            /\ Become(w, [l EXCEPT !.at = "drop", !.saw = Genesis]) /\ UNCHANGED told
-       [] Same(record, l.saw) \/ Rev(record) < l.slot ->
-            /\ Become(w, [l EXCEPT !.at = "install", !.saw = Genesis]) /\ UNCHANGED told
-       [] ~(Same(record, l.saw) \/ Rev(record) < l.slot) /\ Gone(l.pub) ->
-            Acknowledge(w)                        \* somebody helped
-       [] OTHER ->                                \* the slot had been pruned and reused
-            /\ Become(w, [l EXCEPT !.at = "withdraw", !.saw = Genesis]) /\ UNCHANGED told
+  /\ Become(w, [l EXCEPT !.saw = Genesis, !.at =
+       CASE slot[l.slot] # l.pub /\ Rev(record) < l.slot -> "drop"  \* an older peer overwrote it
+         [] Same(record, l.saw) \/ Rev(record) < l.slot   -> "install"
+         [] OTHER                                         -> "look for private"])
+  /\ UNCHANGED <<names, durable, told, cuts>>
+
+(* At or above: somebody helped; or the slot had been pruned and reused,   *)
+(* and this attempt never happened.                                        *)
+
+Helped(w) == IF Rev(record) >= writer[w].slot THEN Acknowledge(w)
+             ELSE Become(w, Idle) /\ UNCHANGED told          \* OUTCOME_UNKNOWN
+
+LookForPrivate(w) ==
+  /\ At(w, "look for private")
+  /\ IF Gone(writer[w].pub) THEN Helped(w) ELSE Goto(w, "withdraw") /\ UNCHANGED told
   /\ UNCHANGED <<names, durable, cuts>>
 
 Withdraw(w) ==
   LET l == writer[w] IN
   /\ At(w, "withdraw")
-  /\ IF slot[l.slot] = l.pub THEN Unlink(l.slot) ELSE UNCHANGED <<slot, maySlot>>
+  /\ Goto(w, IF slot[l.slot] = l.pub THEN "remove slot" ELSE "drop")
+  /\ UNCHANGED <<names, durable, told, cuts>>
+
+RemoveSlot(w) ==
+  LET l == writer[w] IN
+  /\ At(w, "remove slot")
+  /\ IF slot[l.slot] # Free THEN Unlink(l.slot) ELSE UNCHANGED <<slot, maySlot>>
   /\ Goto(w, "drop")
   /\ UNCHANGED <<record, private, file, mayRecord, loose, told, cuts>>
 
 Drop(w) ==
+  LET p == writer[w].pub IN
   /\ At(w, "drop")
-  /\ Consume(writer[w].pub)
-  /\ Become(w, Again(w))
-  /\ UNCHANGED <<record, slot, file, mayRecord, maySlot, told, cuts>>
+  /\ IF p \in private
+     THEN Consume(p) /\ Become(w, Again(w)) /\ UNCHANGED told
+     ELSE Helped(w) /\ UNCHANGED <<private, loose>>
+  /\ UNCHANGED <<record, slot, file, mayRecord, maySlot, cuts>>
 
 (* 8. Rename the private file onto the record. *)
 
 Install(w) ==
-  LET l == writer[w] IN
+  LET p == writer[w].pub IN
   /\ At(w, "install")
-  /\ CASE l.pub \in private ->
-            /\ Put(l.pub)
-            /\ IF Rule("consuming rename") THEN Consume(l.pub) ELSE UNCHANGED <<private, loose>>
-            /\ Acknowledge(w)
-       [] l.pub \notin private /\ Rev(record) >= l.slot ->
-            Acknowledge(w) /\ UNCHANGED <<record, private, mayRecord, loose>>
-       [] OTHER ->                                \* OUTCOME_UNKNOWN
-            Become(w, Idle) /\ UNCHANGED <<record, private, mayRecord, loose, told>>
+  /\ IF p \in private
+     THEN /\ Put(p)
+          /\ IF Rule("consuming rename") THEN Consume(p) ELSE UNCHANGED <<private, loose>>
+          /\ Acknowledge(w)
+     ELSE Helped(w) /\ UNCHANGED <<record, private, mayRecord, loose>>
   /\ UNCHANGED <<slot, file, maySlot, cuts>>
 
 (* 9. fsync the team directory, then remove old slots, one by one. *)
@@ -378,7 +391,8 @@ OlderStop(w) ==
 (* What goes wrong.                                                        *)
 
 BeforeLink == {"again", "look", "check", "sync to help", "help", "look again", "link"}
-AfterLink  == {"sync", "verify", "withdraw", "drop", "install", "sync to prune", "prune"}
+AfterLink  == {"sync", "verify", "look for private", "withdraw", "remove slot", "drop",
+               "install", "sync to prune", "prune"}
 
 \* An error before the link: a clean refusal, or the writer is killed.
 Refuse(w) ==
@@ -446,7 +460,8 @@ Init ==
 
 Step(w) ==
   \/ Read(w) \/ Look(w) \/ CheckBeforeHelp(w) \/ SyncToHelp(w) \/ Help(w) \/ Adopt(w)
-  \/ Link(w) \/ Sync(w) \/ Verify(w) \/ Withdraw(w) \/ Drop(w) \/ Install(w)
+  \/ Link(w) \/ Sync(w) \/ Verify(w) \/ LookForPrivate(w) \/ Withdraw(w) \/ RemoveSlot(w)
+  \/ Drop(w) \/ Install(w)
   \/ SyncToPrune(w) \/ Prune(w)
 
 Next ==

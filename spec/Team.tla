@@ -326,16 +326,13 @@ ByTheTable ==
 Symmetry == Permutations(Names) \cup Permutations(Sessions)
 
 -----------------------------------------------------------------------------
-(* Progress.  A claimant settles or releases its message or leaves, or     *)
-(* sooner or later somebody judges it dead and sweeps (Presence shows that *)
-(* this is so).                                                            *)
+(* Progress.  Sessions may stop for ever, but then somebody sooner or      *)
+(* later judges the claimant dead and sweeps (Presence shows that this is  *)
+(* so); a claimant that settles, releases or leaves in time is not swept.  *)
 
-Resolve(i) ==
-  \/ \E s \in Sessions : Settle(s, i)
-  \/ /\ i \in Indexes /\ Processing(messages[i])
-     /\ Sweep({messages[i].to})
+SweepClaimant(i) == i \in Indexes /\ Processing(messages[i]) /\ Sweep({messages[i].to})
 
-FairSpec == Spec /\ \A i \in 1 .. Records : WF_vars(i \in Indexes /\ Resolve(i))
+FairSpec == Spec /\ \A i \in 1 .. Records : WF_vars(SweepClaimant(i))
 
 \* No claim lasts for ever.
 Unstuck == \A i \in 1 .. Records :
