@@ -70,11 +70,32 @@ class Terms(Generic[T]):
 
 
 class _Renaming(Generic[T]):
-    """Reads payloads that name the old team and writes ones that name the new."""
+    """Reads payloads that name the old team or the new, and writes ones that name the new.
+
+    The new one too: a rename that was cut between its link and its installation left a slot that names the
+    new team above a record that names the old.
+    """
 
     def __init__(self, before: Codec[T], after: Codec[T]) -> None:
-        self.decode = before.decode
+        self._before = before
+        self._after = after
         self.encode = after.encode
+        self._renamed: list[T] = []
+
+    def decode(self, text: str) -> T:
+        try:
+            value = self._before.decode(text)
+        except ValueError:
+            with contextlib.suppress(ValueError):
+                self._renamed[:] = [self._after.decode(text)]
+                return self._renamed[0]
+            raise
+        self._renamed.clear()
+        return value
+
+    def is_renamed(self, value: T) -> bool:
+        """Whether the value that was decoded last names the new team already."""
+        return any(value is renamed for renamed in self._renamed)
 
 
 class Relocation:
@@ -198,18 +219,17 @@ class Relocation:
         patience: Patience,
     ) -> None:
         """Publish the next revision under the new name, looking again at every conflict."""
+        codec = _Renaming(before.codec, after)
 
         def change(value: T) -> T:
+            if codec.is_renamed(value):
+                return value  # what was cut short had got this far, or another process was faster
             vacated, refusal = before.vacate(value, directory)
             if refusal is not None:
                 raise refusal  # a member joined meanwhile
             return retitle(vacated)
 
-        try:
-            self._attempts(directory, _Renaming(before.codec, after), change, patience)
-        except RecordCorrupt:
-            # Another process finished the same rename in the meantime.
-            self._publisher.read(directory, after)
+        self._attempts(directory, codec, change, patience)
 
     # --- delete
 

@@ -28,6 +28,8 @@ OPTIONS: Final[dict[str, Any]] = {
     "interval": 0.2,
     "unsynced": True,
 }
+CHANGING: Final = {"create", "mkdir", "write", "fsync", "link", "rename", "unlink", "rmdir", "touch"}
+"""The system calls that change something; between two others the disk is the same."""
 BYSTANDERS: Final = "the bystander's"
 State: TypeAlias = "dict[str, tuple[Any, Any]]"
 
@@ -80,7 +82,7 @@ OPERATIONS: Final = {
     "create": Operation("create", team="third"),
     "rename a team": Operation("rename_team", team="quiet", args=("hushed",)),
     "delete a team": Operation("delete_team", team="quiet"),
-    "recover": Operation("recover", args=(5,)),
+    "recover": Operation("recover", args=(17,)),
 }
 
 

@@ -1,0 +1,60 @@
+"""A process is killed at each system call of each operation (SIGKILL).
+
+Afterwards the next writer goes on without help, the record is exactly as it was or exactly as the whole
+operation makes it, nothing acknowledged is lost, and `doctor` is content once its commands were run.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nursery import Died, Nursery
+from trials import OPERATIONS, Trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def kill(trial: Trial, order: str, **where: Any) -> None:
+    """Let one victim die there, and check what it left."""
+    field, victim = trial.begin()
+    victim.ask(order, "kill", **where)
+    trial.order(victim, field)
+    with pytest.raises(Died) as died:
+        victim.answer()
+    assert died.value.status == -signal.SIGKILL, where
+    trial.check(field)
+    trial.end(field, victim)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_killed_before_each_call(nursery: Nursery, tmp_path: Path, name: str) -> None:
+    """A session dies just before a system call of its operation, whichever it is."""
+    trial = Trial(nursery, tmp_path, name)
+    for nth in range(1, len(trial.calls) + 1):
+        kill(trial, "trap", nth=nth)
+
+
+@pytest.mark.slow
+def test_send_killed_after_each_call(nursery: Nursery, tmp_path: Path) -> None:
+    """A sender dies when a system call has taken effect and it has not heard of it."""
+    trial = Trial(nursery, tmp_path, "send")
+    for nth, (_, _, error) in enumerate(trial.calls, 1):
+        if not error:
+            kill(trial, "trap", nth=nth, when="after")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locked", [False, True])
+def test_send_killed_inside_the_library_of_the_locks(
+    nursery: Nursery, tmp_path: Path, *, locked: bool
+) -> None:
+    """A sender dies while it creates or releases the stable lock, or takes over one that a dead one left."""
+    trial = Trial(nursery, tmp_path, "send", locked=locked)
+    assert any(".lock" in event for event in trial.audited)
+    for nth in range(1, len(trial.audited) + 1):
+        kill(trial, "audit", nth=nth)
