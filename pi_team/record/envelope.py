@@ -202,7 +202,9 @@ def _decode_own(text: str) -> Envelope | None:
     except json_text.NotJson:
         return None  # the first `,"payload":` stood inside a value: the slow way finds the real one
     payload = text[cut + len(_PAYLOAD) : -1]
-    if not isinstance(values, dict) or content_hash(payload) != values.get("contentHash"):
+    if not isinstance(values, dict) or "payload" in values:
+        return None  # a second payload, its key written with an escape: the slow way refuses it
+    if content_hash(payload) != values.get("contentHash"):
         return None
     return _envelope(values, payload)
 

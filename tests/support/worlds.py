@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -61,7 +62,14 @@ class ListCodec:
 
 
 def payload_text(items: Sequence[str], team: str = TEAM) -> str:
-    return json.dumps({"team": team, "items": list(items)}, ensure_ascii=False, separators=(",", ":"))
+    return well_formed(
+        json.dumps({"team": team, "items": list(items)}, ensure_ascii=False, separators=(",", ":"))
+    )
+
+
+def well_formed(text: str) -> str:
+    """Escape lone surrogates, which is what `JSON.stringify` adds to `json.dumps`."""
+    return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def appending(item: str) -> Callable[[Items], Items]:
@@ -269,7 +277,7 @@ def read(path: str) -> bytes:
 def _parsed(path: str) -> dict[str, Any]:
     try:
         return parse_record(read(path))
-    except (ValueError, AssertionError, OSError):
+    except (ValueError, KeyError, AssertionError, OSError):
         return {}
 
 
@@ -279,7 +287,7 @@ def parse_record(data: bytes) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(text)
     if "schemaVersion" not in value:
         return {"payload": value}
-    compact = json.dumps(value["payload"], ensure_ascii=False, separators=(",", ":"))
+    compact = well_formed(json.dumps(value["payload"], ensure_ascii=False, separators=(",", ":")))
     assert digest(compact) == value["contentHash"], "the content hash does not fit"
     return value
 
