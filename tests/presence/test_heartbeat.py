@@ -344,6 +344,19 @@ def test_what_bears_no_token_is_not_removed(presence: PresenceDirectory, team: P
     assert path.read_bytes() == data
 
 
+def test_a_presence_that_goes_before_its_removal(presence: PresenceDirectory, team: Path) -> None:
+    """Two leaves at once, of which the second ends with an error."""
+
+    class Overtaken(OsFileSystem):
+        def unlink(self, name: str, dir_fd: int | None = None) -> None:
+            super().unlink(name, dir_fd)
+            super().unlink(name, dir_fd)
+
+    assert write(presence)
+    with opened(team, Overtaken()) as overtaken:
+        assert not overtaken.remove("lead", "t1")
+
+
 # --- looks ----------------------------------------------------------------------------------------
 
 
@@ -514,6 +527,19 @@ def test_a_file_that_goes_between_stat_and_open(presence: PresenceDirectory, tea
     assert write(presence)
     with opened(team, Overtaken()) as overtaken:
         assert overtaken.read("lead").fault == "missing"
+
+
+def test_a_file_that_grows_while_it_is_read(presence: PresenceDirectory, team: Path) -> None:
+    """A file that was small when it was looked at is read to an end that never comes."""
+
+    class Grows(OsFileSystem):
+        def read(self, fd: int, size: int) -> bytes:
+            assert super().read(fd, 0) == b""
+            return b" " * size
+
+    assert write(presence)
+    with opened(team, Grows()) as grows:
+        assert grows.read("lead").fault == "malformed"
 
 
 def test_a_file_that_may_not_be_opened_counts_as_missing(presence: PresenceDirectory, team: Path) -> None:
