@@ -165,7 +165,8 @@ class Doctor:
 
     def _leftover(self, leftover: Leftover) -> Finding:
         path = os.path.join(self._path, leftover.name)
-        team = "" if leftover.directory else leftover.name.split("/")[0]
+        first = leftover.name.split("/")[0]
+        team = "" if leftover.directory or first == LOCKS_DIRECTORY else first
         remove = ("rm", "-r", "--", path) if leftover.directory else ("rm", "--", path)
         return Finding(
             "LEFTOVER", team, path, f"{path} was left behind by a writer that is gone", _shell(*remove)

@@ -7,6 +7,7 @@ itself at a system call.
 
 from __future__ import annotations
 
+import fnmatch
 import gc
 import json
 import os
@@ -48,29 +49,39 @@ _COMMAND_BYTES: Final = 65_536
 class Audit:
     """Counts the interpreter's audit events of files, which the library of the locks raises too.
 
+    Events come just before their calls. What is only looked up about processes is left out: nothing of it
+    is on the disk.
+
     Attributes:
         seen: the events since it was armed.
     """
 
     def __init__(self) -> None:
         self.seen: list[str] = []
-        self._armed: tuple[int, int] | None = None
+        self._pattern = ""
+        self._left = self._signal = 0
         sys.addaudithook(self._hook)
 
-    def arm(self, nth: int, number: int) -> None:
-        """Raise the signal just before the call of the n-th event from now on; 0: count only."""
+    def arm(self, pattern: str, nth: int, number: int) -> None:
+        """Raise the signal at the n-th event from now on that fits; 0: count only."""
         self.seen.clear()
-        self._armed = (nth, number)
+        self._pattern, self._left, self._signal = pattern, nth, number
 
     def disarm(self) -> None:
-        self._armed = None
+        """Neither count nor signal any more."""
+        self._pattern = ""
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._armed is None or not (event == "open" or event.startswith("os.")):
+        if not self._pattern or not (event == "open" or event.startswith("os.")) or event == "os.kill":
             return
-        self.seen.append(f"{event} {arguments[0] if arguments else ''}")
-        if len(self.seen) == self._armed[0]:
-            os.kill(os.getpid(), self._armed[1])
+        text = f"{event} {arguments[0] if arguments else ''}"
+        if " /proc" in text:
+            return
+        self.seen.append(text)
+        if fnmatch.fnmatchcase(text, self._pattern):
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), self._signal)
 
 
 def plain(value: Any) -> Any:
@@ -168,10 +179,10 @@ class Actor:
         """The calls since the last trap or count: method, name, error."""
         return [(call.method, call.name, call.error) for call in self._fs.calls[self._since :]]
 
-    def do_audit(self, how: str, *, nth: int) -> None:
-        """Kill or stop this process at the n-th audit event from here on; 0: count only."""
+    def do_audit(self, how: str, *, nth: int = 1, event: str = "*") -> None:
+        """Kill or stop this process at the n-th audit event that fits, from here on; 0: count only."""
         self._audit = self._audit or Audit()
-        self._audit.arm(nth, {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[how])
+        self._audit.arm(event, nth, {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[how])
 
     def do_audited(self) -> list[str]:
         """The audit events since."""

@@ -63,7 +63,7 @@ def history(team: Path) -> list[int]:
 
 
 _REGULAR: Final = re.compile(
-    r"\.locks(/[a-z][a-z0-9-]*\.lock)?"
+    r"\.locks(/[a-z][a-z0-9-]*\.lock(\.(break|restore)\..*)?)?"  # these may go when they are old enough
     r"|[a-z][a-z0-9-]*(/(state\.json(\.lock)?|revisions(/[1-9][0-9]*\.json)?|presence(/[a-z][a-z0-9-]*\.json)?))?"
 )
 
