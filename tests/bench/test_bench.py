@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DISK = Mount("/", "ext4", "/dev/vda", "rw")
-MEMORY = Mount("/tmp", "tmpfs", "tmpfs", "rw")
+MEMORY = Mount("/media", "tmpfs", "tmpfs", "rw")
 
 
 @pytest.fixture(scope="module")
@@ -78,15 +78,15 @@ def test_a_run_says_where_it_was_measured(smoke: dict[str, Any]) -> None:
 def test_a_file_system_that_does_not_sync_is_refused(mounted: list[Mount], said: str) -> None:
     """Where fsync costs nothing, a durable send seems to cost nothing as well."""
     with pytest.raises(Unmeasurable, match=said) as refused:
-        machine.require_syncing("/tmp/x", mounted)
+        machine.require_syncing("/media/x", mounted)
     assert "--dir" in str(refused.value)
 
 
 def test_a_disk_below_a_directory_in_memory_counts_as_a_disk() -> None:
     """The deepest mount decides, and not one that merely has a name like it."""
-    there = Mount("/tmp/x", "xfs", "/dev/vdb", "rw")
-    assert machine.require_syncing("/tmp/x/y", [DISK, MEMORY, there]) is there
-    assert machine.require_syncing("/tmpfile", [DISK, MEMORY]) is DISK
+    there = Mount("/media/x", "xfs", "/dev/vdb", "rw")
+    assert machine.require_syncing("/media/x/y", [DISK, MEMORY, there]) is there
+    assert machine.require_syncing("/mediafile", [DISK, MEMORY]) is DISK
 
 
 def test_a_run_that_cannot_measure_says_so_and_fails(
