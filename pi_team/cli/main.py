@@ -60,7 +60,10 @@ def _guarded(words: list[str]) -> int:
 
 
 def _invoke(words: list[str], *, as_json: bool) -> int:
-    """Let click run the sub-command; its own complaints become ours."""
+    """Let click parse the words and run the sub-command; its own complaints become ours.
+
+    Not through click's `main`, which has ways of its own to end a program.
+    """
     import click  # noqa: PLC0415 - start-up, see main
 
     from pi_team.cli.app import app  # noqa: PLC0415 - as above
@@ -68,7 +71,10 @@ def _invoke(words: list[str], *, as_json: bool) -> int:
     from pi_team.errors import UsageError  # noqa: PLC0415 - as above
 
     try:
-        status = app.main(words, prog_name=_PROGRAM, standalone_mode=False, obj=Output(as_json=as_json))
+        with app.make_context(_PROGRAM, words, obj=Output(as_json=as_json)) as context:
+            status = app.invoke(context)
+    except click.exceptions.Exit as end:  # --help and --version
+        return end.exit_code
     except click.UsageError as error:
         raise _usage_error(error, as_json=as_json) from error
     except click.ClickException as error:

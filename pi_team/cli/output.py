@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Cell", "Output", "coloured", "console", "is_terminal", "paint", "rich_table", "styled_status"]
+__all__ = [
+    "Cell",
+    "Column",
+    "Output",
+    "coloured",
+    "console",
+    "is_terminal",
+    "paint",
+    "rich_table",
+    "styled_status",
+]
 
 _ANSI: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _STATUS_STYLES: Final = {
@@ -79,6 +89,19 @@ class Cell:
     style: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Args:
+        title: its header.
+        rigid: never narrowed: short by construction, and worthless when cut.
+    """
+
+    title: str
+    rigid: bool = False
+
+
 class Output:
     """Where a command prints.
 
@@ -118,28 +141,27 @@ class Output:
             line = harmless(text, multiline=False)
             print(paint(line, "dim", on=coloured(sys.stderr)), file=sys.stderr, flush=True)
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
         """A table in a terminal, tab-separated lines without headers in a pipe, nothing with `--json`."""
         if self.as_json:
             return
         if self.terminal:
-            console(sys.stdout).print(rich_table(headers, rows))
+            console(sys.stdout).print(rich_table(columns, rows))
         else:
             for row in rows:
                 print("\t".join(harmless(cell.text, multiline=False) for cell in row))
 
 
-def rich_table(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
+def rich_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> Table:
     """The rows as a table that fits whatever width it gets, each row in one line."""
     from rich.table import Table  # noqa: PLC0415 - a command in a pipe starts without it
     from rich.text import Text  # noqa: PLC0415 - as above
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, header in enumerate(headers):
-        # The last column takes what is left and is cut; the others are short by construction.
-        table.add_column(
-            header, no_wrap=True, overflow="ellipsis", ratio=None if number < len(headers) - 1 else 1
-        )
+    for column in columns:
+        # Of the columns that may wrap, the widest are narrowed first; the cells themselves do not wrap.
+        table.add_column(column.title, no_wrap=column.rigid)
     for row in rows:
-        table.add_row(*(Text(harmless(cell.shown or cell.text, multiline=False), cell.style) for cell in row))
+        shown = [(harmless(cell.shown or cell.text, multiline=False), cell.style) for cell in row]
+        table.add_row(*(Text(text, style, no_wrap=True, overflow="ellipsis") for text, style in shown))
     return table

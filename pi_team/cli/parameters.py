@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from pi_team.text import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pi_team.domain.model import Message
     from pi_team.mailbox import Mailbox
@@ -27,6 +27,7 @@ __all__ = [
     "any_team_argument",
     "as_option",
     "json_option",
+    "limit_option",
     "member_argument",
     "reply_option",
     "request_argument",
@@ -34,6 +35,8 @@ __all__ = [
     "timeout_option",
     "yes_option",
 ]
+
+_Command = TypeVar("_Command", bound="Callable[..., object] | click.Command")
 
 ALIAS_VARIABLE: Final = "PI_TEAM_ALIAS"
 """The environment variable that `--as` defaults to."""
@@ -106,6 +109,11 @@ def _not_nan(_ctx: click.Context, _param: click.Parameter, value: float | None) 
     return value
 
 
+def _seconds_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
+    seconds = click.FloatRange(min=0, min_open=True)
+    return click.option(name, metavar="SECONDS", type=seconds, callback=_not_nan, help=help_text)
+
+
 team_argument = click.argument("team", shell_complete=_teams)
 any_team_argument = click.argument("team", required=False, shell_complete=_teams)
 alias_argument = click.argument("alias", shell_complete=_teammates)
@@ -128,13 +136,8 @@ reply_option = click.option(
     help="The message that this one follows up, in its thread; the beginning of its id will do.",
     shell_complete=_parents,
 )
-timeout_option = click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=_not_nan,
-    help="Give up waiting after so many seconds; without it, wait for ever.",
-)
+timeout_option = _seconds_option("--timeout", "Give up waiting after so many seconds; without it, never.")
+limit_option = _seconds_option("--timeout", "End CMD after so many seconds, and fail the request.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 json_option = click.option(
     "--json",

@@ -77,7 +77,7 @@ def wait(output: Output, *, team: str, identifier: str, me: str, timeout: float 
     mailbox = Mailbox(notice=output.remark)
     view = mailbox.look(team)
     request = own_request(view.messages, identifier, me)
-    result = _result_of(view.messages, request.id)
+    result = _ending_of(view.messages, request.id)
     if result is None or result.state == "pending":
         with joined(mailbox, output, team, me, wait=limits.WRITE_PATIENCE) as owner:
             result = _await_result(mailbox, output, owner, request.id, timeout=timeout)
@@ -119,28 +119,33 @@ def _take_result(mailbox: Mailbox, owner: Membership, request_id: str) -> Messag
         if snapshot.sweepable:
             mailbox.sweep(owner)
             snapshot = mailbox.snapshot(owner)
-        result = _result_of(snapshot.messages, request_id)
+        result = _ending_of(snapshot.messages, request_id)
         if result is not None and result.state == "pending" and mailbox.claim(owner, message_id=result.id):
             mailbox.settle(owner, result.id, TAKEN)
     return result
 
 
-def _result_of(messages: Iterable[Message], request_id: str) -> Message | None:
+def _ending_of(messages: Iterable[Message], request_id: str) -> Message | None:
+    """The result of a request; the request itself where it was cancelled, so that none will ever come."""
+    cancelled = None
     for message in messages:
         if message.kind == "result" and message.parent_id == request_id:
             return message
-    return None
+        if message.id == request_id and message.state == "interrupted":
+            cancelled = message
+    return cancelled
 
 
-def _show(output: Output, result: Message) -> int:
-    """Print the result; the exit status that says its outcome."""
-    output.json(message_object(result))
-    report = result.report
-    outcome = "interrupted" if report is None else report.outcome
-    if result.body:
-        output.block(result.body)
-    if outcome != "completed":
-        output.remark(f"{result.sender}: {outcome}")
-    for path in () if report is None else report.files:
+def _show(output: Output, ending: Message) -> int:
+    """Print how a request ended; the exit status that says it."""
+    output.json(message_object(ending))
+    if ending.report is None:
+        output.remark(f"the request was cancelled: {ending.sender} was removed after asking")
+        return _EXIT_STATUS["interrupted"]
+    if ending.body:
+        output.block(ending.body)
+    if ending.report.outcome != "completed":
+        output.remark(f"{ending.sender}: {ending.report.outcome}")
+    for path in ending.report.files:
         output.remark(f"changed: {path}")
-    return _EXIT_STATUS[outcome]
+    return _EXIT_STATUS[ending.report.outcome]
