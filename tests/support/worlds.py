@@ -21,6 +21,7 @@ import attrs
 from interposition import InterposedFileSystem
 from pi_team import json_text
 from pi_team.errors import TeamActive
+from pi_team.presence import owner_exited, owner_token, this_process
 from pi_team.record.cache import Reader
 from pi_team.record.directory import TeamDirectory
 from pi_team.record.locks import Locks, Patience
@@ -31,6 +32,7 @@ from pi_team.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from pi_team.clocks import Clock
     from pi_team.record.filesystem import FileSystem
     from pi_team.record.reading import Version
 
@@ -155,7 +157,6 @@ class World:
         self.path = os.path.join(root, "teams")
         self.kept = kept
         self.lifetime = lifetime
-        self.dead_owners: set[str] = set()
         os.mkdir(self.path, 0o700)
 
     # paths
@@ -296,25 +297,35 @@ class Unlocked(Locks):
     """No locks at all: as if each had been stolen from its paused holder."""
 
     @contextlib.contextmanager
-    def stable(self, *_teams: str, patience: Patience) -> Iterator[None]:
-        del patience
+    def stable(self, *teams: str, patience: Patience) -> Iterator[None]:
+        del teams, patience
         yield
 
     @contextlib.contextmanager
-    def compatibility(self, _team_fd: int, _team: str, _patience: Patience) -> Iterator[None]:
+    def compatibility(self, team_fd: int, team: str, patience: Patience) -> Iterator[None]:
+        del team_fd, team, patience
         yield
 
 
 class Writer:
-    """One process: its own file system, publisher, store and reader, without locks unless asked for."""
+    """One process: its own file system, publisher, store and reader.
+
+    Without locks, as if each had been stolen, unless `locked`; then it is the calling process that owns them.
+    """
 
     def __init__(
-        self, world: World, name: str, fs: FileSystem | None = None, *, locked: bool = False
+        self,
+        world: World,
+        name: str,
+        fs: FileSystem | None = None,
+        *,
+        locked: bool = False,
+        clock: Clock | None = None,
     ) -> None:
         self.world = world
         self.name = name
         self.fs = InterposedFileSystem(fs)
-        self.clock = StillClock()
+        self.clock: Clock = clock or StillClock()
         self.codec = ListCodec()
         self.author = Author(1, 2, "here", "boot", name)
         kind = Locks if locked else Unlocked
@@ -322,8 +333,8 @@ class Writer:
             self.fs,
             self.clock,
             world.path,
-            owner=lambda: name,
-            is_dead=world.dead_owners.__contains__,
+            owner=lambda: owner_token(this_process()),
+            is_dead=owner_exited,
             lifetime=world.lifetime,
         )
         self.publisher = Publisher(self.locks, lambda: self.author, kept=world.kept)
@@ -342,9 +353,13 @@ class Writer:
         with self.open(team) as directory:
             return self.publisher.attempt(directory, ListCodec(team), change)
 
-    def publish(self, change: Callable[[Items], Items], team: str = TEAM) -> Version[Items]:
+    def publish(
+        self, change: Callable[[Items], Items], team: str = TEAM, *, patience: Patience | None = None
+    ) -> Version[Items]:
         """Attempts until one takes effect, as an operation does."""
-        return self.publisher.publish(lambda: self.open(team), ListCodec(team), change, self.patience())
+        return self.publisher.publish(
+            lambda: self.open(team), ListCodec(team), change, patience or self.patience()
+        )
 
     def append(self, item: str, team: str = TEAM) -> Version[Items]:
         return self.publish(appending(item), team)
