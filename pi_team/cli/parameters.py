@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pi_team.domain.model import Message
+    from pi_team.domain.views import TeamView
     from pi_team.mailbox import Mailbox
 
 __all__ = [
@@ -54,6 +55,11 @@ def _items(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
+def _look(ctx: click.Context) -> TeamView:
+    """The team of the line being typed; behind an option without its value click has not yet named it."""
+    return _mailbox().look(ctx.params.get("team") or ctx.args[0])
+
+
 def _own_alias(ctx: click.Context) -> str | None:
     return ctx.params.get("me") or os.environ.get(ALIAS_VARIABLE)
 
@@ -64,14 +70,14 @@ def _teams(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
 
 def _members(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Every alias of the team."""
-    view = _mailbox().look(ctx.params["team"])
+    view = _look(ctx)
     return _items((entry.member.alias for entry in view.members), incomplete)
 
 
 def _teammates(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Every alias of the team but the own one."""
     own = _own_alias(ctx)
-    view = _mailbox().look(ctx.params["team"])
+    view = _look(ctx)
     return _items((entry.member.alias for entry in view.members if entry.member.alias != own), incomplete)
 
 
@@ -87,7 +93,7 @@ def _messages(ctx: click.Context, incomplete: str, *, requests_only: bool) -> li
             return message.kind == "request" and own in {None, message.sender}
         return own in {None, message.sender, message.recipient}
 
-    messages = reversed(_mailbox().look(ctx.params["team"]).messages)
+    messages = reversed(_look(ctx).messages)
     return [
         CompletionItem(message.id, help=fit(message.subject, _HELP_CELLS))
         for message in messages

@@ -56,7 +56,6 @@ def ask(
     text = text_of(text)
     with joined(mailbox, output, team, me, wait=limits.WRITE_PATIENCE) as owner:
         request = post(mailbox, owner, alias, text, kind="request", subject=subject, parent=parent)
-        output.remark(f"asked {alias}; waiting for the result of {request.id}")
         result = _await_result(mailbox, output, owner, request.id, timeout=timeout)
     return _show(output, result)
 
@@ -87,15 +86,16 @@ def wait(output: Output, *, team: str, identifier: str, me: str, timeout: float 
 def _await_result(
     mailbox: Mailbox, output: Output, owner: Membership, request_id: str, *, timeout: float | None
 ) -> Message:
-    """Wait as a present member until the result is there, and take it.
+    """Wait as a present member until the result of the request is there, and take it.
 
     Raises:
         TimedOut: it did not come in time.
     """
     later = f"`pi-team wait {owner.team} {request_id} --as {owner.alias}`"
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    attendance = Attendance(mailbox, owner, "busy")
     try:
+        output.remark(f"waiting for the result of {request_id}; Ctrl-C leaves the request queued")
+        attendance = Attendance(mailbox, owner, "busy")
         with mailbox.changes(owner.team) as changes:
             while (result := _take_result(mailbox, owner, request_id)) is None:
                 rest = deadline - time.monotonic()

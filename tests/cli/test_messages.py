@@ -90,7 +90,8 @@ def test_what_cannot_be_a_text_is_refused_before_joining(
     assert crew.look("crew").revision == before
 
 
-def test_a_reply_is_linked_by_the_beginning_of_an_id(crew: Mailbox, run: Run) -> None:
+@pytest.mark.usefixtures("crew")
+def test_a_reply_is_linked_by_the_beginning_of_an_id(run: Run) -> None:
     first = run("send", "crew", "coder", "first", "--as", "lead", "--note").out.strip()
     reply = run("send", "crew", "coder", "more", "--as", "lead", "--reply-to", first[:8], "--json").object
     assert (reply["parentId"], reply["rootId"]) == (first, first)
@@ -160,7 +161,8 @@ def test_ask_takes_only_its_own_result(crew: Mailbox, run: Run) -> None:
     assert message["body"] == "earlier"
 
 
-def test_a_request_that_was_cancelled_is_not_waited_for(crew: Mailbox, run: Run) -> None:
+@pytest.mark.usefixtures("crew")
+def test_a_request_that_was_cancelled_is_not_waited_for(run: Run) -> None:
     """Its emitter was removed meanwhile: no result will ever come."""
     request = run("send", "crew", "coder", "work", "--as", "lead").out.strip()
     run("remove", "crew", "lead", "--yes")

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.cells import cell_len
 
 if TYPE_CHECKING:
     from conftest import Show  # type: ignore[import-not-found]
@@ -29,8 +30,6 @@ def crew(mailbox: Mailbox) -> Mailbox:
 @pytest.mark.usefixtures("crew")
 @pytest.mark.parametrize("words", [["members", "crew"], ["status", "crew"], ["log", "crew"], ["teams"]])
 def test_a_table_fits_80_columns_and_is_coloured(words: list[str], show: Show) -> None:
-    from rich.cells import cell_len
-
     shown = show(*words).end().out
     assert COLOUR.search(shown)
     lines = COLOUR.sub("", shown).replace("\r", "").splitlines()

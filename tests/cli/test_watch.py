@@ -82,8 +82,8 @@ def test_the_picture_in_a_terminal_is_redrawn_fits_and_goes(mailbox: Mailbox, sh
     assert "and 25 more" in terminal.shown
     drawn = len(terminal.shown)
     terminal.resize(60, 20)
-    mailbox.send(lead, "coder", kind="note", subject="after the resize", body="x")
-    terminal.until("after the resize")
+    mailbox.send(lead, "coder", kind="note", subject="resized", body="x")
+    terminal.until("resized")
     assert "\x1b[?1049h" in terminal.shown
     picture = terminal.shown[drawn:].split("\x1b[H")[-1]
     assert max(map(len, COLOUR.sub("", picture).split("\r\n"))) <= 60
