@@ -137,7 +137,7 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
 
     Raises:
         RecordMissing: the directory has none, and is still the team's.
-        TeamMoved: the directory has none, and is the team's no longer.
+        TeamMoved: the directory has none, or one that cannot be understood, and is the team's no longer.
         RecordUnsafe, RecordCorrupt, UnsupportedSchema: it cannot be trusted or understood.
         StorageError: the system refused.
     """
@@ -153,6 +153,8 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
         version = decode_version(codec, decoded, shown)
     except BaseException as error:
         close_quietly(fs, fd)
+        if isinstance(error, Damaged | RecordCorrupt) and has_moved(directory):
+            raise _moved(directory) from error  # it may bear its new name already
         if isinstance(error, Damaged):
             raise RecordCorrupt(f"{shown} is damaged: {error}") from error
         if isinstance(error, OSError):
@@ -161,10 +163,14 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
     return Pinned(fd, status, decoded.identity, version)
 
 
+def _moved(directory: TeamDirectory) -> TeamMoved:
+    return TeamMoved(f"team {directory.name} was renamed or deleted meanwhile")
+
+
 def missing(directory: TeamDirectory) -> RecordMissing | TeamMoved:
     """Why an open team directory has no record."""
     if has_moved(directory):
-        return TeamMoved(f"team {directory.name} was renamed or deleted meanwhile")
+        return _moved(directory)
     return RecordMissing(f"team {directory.name} has no record ({directory.shown(RECORD)})")
 
 

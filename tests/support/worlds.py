@@ -157,6 +157,7 @@ class World:
         self.path = os.path.join(root, "teams")
         self.kept = kept
         self.lifetime = lifetime
+        os.makedirs(root, exist_ok=True)
         os.mkdir(self.path, 0o700)
 
     # paths
