@@ -18,14 +18,14 @@ def test_the_arrows_are_the_transitions(lifecycle: Lifecycle) -> None:
     drawn = {
         (label.partition(" ")[0], source, dest)
         for source, dest, labels in re.findall(
-            r"^    (\w+) --> (\w+): (.+)$", diagrams.diagram(lifecycle), re.M
+            r"^    (\w+) --> (\w+): (.+)$", diagrams.diagram(lifecycle), re.MULTILINE
         )
         for label in re.split(r", (?![^(]*\))", labels)
     }
     assert drawn == {
         (row.trigger, source, row.dest) for row in lifecycle.transitions for source in row.sources
     }
-    ends = set(re.findall(r"^    (\w+) --> \[\*\]$", diagrams.diagram(lifecycle), re.M))
+    ends = set(re.findall(r"^    (\w+) --> \[\*\]$", diagrams.diagram(lifecycle), re.MULTILINE))
     assert ends == set(lifecycle.finals)
 
 
