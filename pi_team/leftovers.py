@@ -152,13 +152,18 @@ class Leftovers:
         }
         if abandoned:
             # Listed after the files: a publication that is linked later has a living owner.
-            for publication in self._pending(team):
-                abandoned.pop(publication, None)
-        for name in abandoned.values():
-            yield Leftover(f"{inner}/{name}", directory=False)
+            try:
+                pending = set(self._pending(team))
+            except PiTeamError:
+                return  # a slot cannot be looked into, and any of them may be its publication
+            for name in (name for publication, name in abandoned.items() if publication not in pending):
+                yield Leftover(f"{inner}/{name}", directory=False)
 
     def _pending(self, team: TeamDirectory) -> Iterator[str]:
-        """The publications in slots above the record; all slots where the record cannot be read."""
+        """The publications in slots above the record; all slots where the record cannot be read.
+
+        Raises PiTeamError.
+        """
         try:
             record = read_envelope(team)
             revision = record.revision if record else 0
@@ -167,7 +172,7 @@ class Leftovers:
         for name in self._fs.listdir(team.revisions_fd):
             number = slot_number(name)
             if number is not None and number > revision:
-                with contextlib.suppress(Damaged, PiTeamError):
+                with contextlib.suppress(Damaged):
                     found = read_slot(team, number)
                     if found is not None and found.publication is not None:
                         yield found.publication.id

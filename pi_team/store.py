@@ -48,8 +48,11 @@ def default_path() -> str:
 class Store(Relocation):
     """The teams below one directory; the arguments are those of :class:`Relocation`."""
 
-    def names(self) -> list[str]:
+    def names(self, *, links: bool = False) -> list[str]:
         """The names of the team directories, sorted; empty where nothing was ever created.
+
+        Args:
+            links: whether also of symbolic links that stand where a team would, and are none.
 
         Raises:
             RecordUnsafe: the teams directory is not ours alone.
@@ -60,7 +63,7 @@ class Store(Relocation):
                 return sorted(
                     name
                     for name in self._fs.listdir(teams_fd)
-                    if _NAME.fullmatch(name) and _is_directory(self._fs, name, teams_fd)
+                    if _NAME.fullmatch(name) and _is_directory(self._fs, name, teams_fd, links=links)
                 )
         except FileNotFoundError:
             return []
@@ -183,8 +186,9 @@ def _opened(fs: FileSystem, name: str, dir_fd: int) -> Iterator[int]:
         fs.close(fd)
 
 
-def _is_directory(fs: FileSystem, name: str, dir_fd: int) -> bool:
+def _is_directory(fs: FileSystem, name: str, dir_fd: int, *, links: bool) -> bool:
     try:
-        return stat.S_ISDIR(fs.stat(name, dir_fd).st_mode)
+        mode = fs.stat(name, dir_fd).st_mode
     except FileNotFoundError:
         return False
+    return stat.S_ISDIR(mode) or (links and stat.S_ISLNK(mode))

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nursery import Died, Nursery
+from nursery import Died, Nursery, Refused
 from trials import CHANGING, OPERATIONS, Trial
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def kill(trial: Trial, order: str, **where: Any) -> None:
+def kill(trial: Trial, order: str, *, patience: float = 20.0, **where: Any) -> None:
     """Let one victim die there, and check what it left."""
     field, victim = trial.begin()
     victim.ask(order, "kill", **where)
@@ -26,7 +26,7 @@ def kill(trial: Trial, order: str, **where: Any) -> None:
     with pytest.raises(Died) as died:
         victim.answer()
     assert died.value.status == -signal.SIGKILL, where
-    trial.check(field)
+    trial.check(field, patience=patience)
     trial.end(field, victim)
 
 
@@ -67,3 +67,12 @@ def test_send_killed_inside_the_library_of_the_locks(
     assert any(".lock" in event for event in trial.audited)
     for nth in range(1, len(trial.audited) + 1):
         kill(trial, "audit", nth=nth)
+
+
+def test_kill_would_be_noticed(nursery: Nursery, tmp_path: Path) -> None:
+    """Control: where nobody helps, a writer killed between its link and its rename blocks the team."""
+    trial = Trial(nursery, tmp_path, "send")
+    kill(trial, "trap", method="rename")
+    trial.break_bystander("helping")
+    with pytest.raises(Refused, match="BUSY"):
+        kill(trial, "trap", method="rename", patience=0.5)

@@ -20,6 +20,7 @@ import time
 import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, Final
+from unittest import mock
 
 import attrs
 import filelock
@@ -31,6 +32,7 @@ from pi_team.domain.model import Membership, Report
 from pi_team.errors import PiTeamError
 from pi_team.mailbox import Mailbox
 from pi_team.presence import process_of
+from pi_team.record import publication
 from pi_team.record.filesystem import OsFileSystem
 
 if TYPE_CHECKING:
@@ -195,6 +197,14 @@ class Actor:
         point = self._fs.at(method, name, nth)
         (point.fail_after if effect else point.fail)(code).always()
 
+    def do_break(self, rule: str) -> None:
+        """Take one rule out of the protocol: what it prevents has to be noticed by whoever looks for it."""
+        if rule == "the look after the link":
+            mock.patch.object(publication._Attempt, "verify", return_value=True).start()
+        else:
+            assert rule == "helping"
+            mock.patch.object(publication.Publisher, "_install_for", _wait_for_its_owner).start()
+
     def do_umask(self, mask: int) -> None:
         os.umask(mask)
 
@@ -270,15 +280,21 @@ class Actor:
         return {"polls": polls, "swept": swept}
 
     def do_read_on(self, team: str) -> dict[str, Any]:
-        """Look again and again until the next order comes; every revision that went back is told."""
-        looks, last, back = 0, 0, []
-        while not select.select([self._line], [], [], 0)[0]:
+        """Look again and again until the next order comes; every revision that went back is told.
+
+        Both what the mailbox shows and what the file says by itself.
+        """
+        looks, shown, written, back = 0, 0, 0, []
+        path = os.path.join(self.mailbox.path, team, "state.json")
+        while not select.select([self._line], [], [], 0.001)[0]:
+            with open(path, "rb") as file:
+                in_file = json.loads(file.read())["revision"]
             revision = self.mailbox.look(team).revision
-            if revision < last:
-                back.append((last, revision))
-            last = revision
+            if revision < shown or in_file < written:
+                back.append([shown, revision, written, in_file])
+            shown, written = revision, in_file
             looks += 1
-        return {"looks": looks, "last": last, "back": back}
+        return {"looks": looks, "shown": shown, "written": written, "back": back}
 
     def do_await_change(self, team: str, timeout: float) -> bool:
         """Whether the record of a team changed since the last order of this kind."""
@@ -288,6 +304,10 @@ class Actor:
 
     def do_wall(self) -> float:
         return time.time()
+
+
+def _wait_for_its_owner(*_: object) -> bool:
+    raise publication.Conflict
 
 
 class _Unsynced(OsFileSystem):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import io
 import json
@@ -26,11 +27,16 @@ def javascript_text(value: Any) -> str:
     )
 
 
+def digest(text: str) -> str:
+    """The SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def sealed(data: bytes) -> dict[str, Any]:
     """A record's envelope; asserts that its hash is that of its payload as JavaScript would write it."""
     value: dict[str, Any] = json.loads(data)
     text = javascript_text(value["payload"])
-    assert hashlib.sha256(text.encode()).hexdigest() == value["contentHash"]
+    assert digest(text) == value["contentHash"]
     assert data.endswith(f',"payload":{text}}}'.encode())
     return value
 
@@ -72,6 +78,11 @@ def strays(path: Path) -> list[str]:
     """What is in a teams directory and has no business there once everybody is done."""
     names = (str(found.relative_to(path)) for found in path.rglob("*"))
     return sorted(name for name in names if not _REGULAR.fullmatch(name))
+
+
+def fits(path: str, root: Path, pattern: str) -> bool:
+    """Whether a path is below a directory and fits a pattern there; `.` is the directory itself."""
+    return fnmatch.fnmatchcase(path, os.path.normpath(os.path.join(root, pattern)))
 
 
 def fingerprint(root: Path) -> Fingerprint:

@@ -143,6 +143,10 @@ class Trial:
         self.after = state(field.path)
         self.end(field, victim)
 
+    def break_bystander(self, rule: str) -> None:
+        """Take a rule out of the protocol for whoever comes after the victim."""
+        self._bystander.ask("break", rule)
+
     def begin(self) -> tuple[Ground, Actor]:
         """Fresh teams and a victim."""
         field = ground(self._root / str(next(self._numbers)), locked=self._locked)
@@ -158,11 +162,11 @@ class Trial:
         victim.discard()
         shutil.rmtree(field.path.parent)
 
-    def check(self, field: Ground) -> None:
+    def check(self, field: Ground, **options: Any) -> None:
         """Assert what has to hold after a victim of the operation has died."""
         assert evidence.revision(field.crew) >= field.revision
         bystander = self._bystander
-        bystander.ask("open", str(field.path), **OPTIONS)
+        bystander.ask("open", str(field.path), **OPTIONS | options)
         sent = bystander.ask("send", field.owners["dora"], "carol", kind="note", subject=BYSTANDERS, body="x")
         assert sent["state"] == "pending"
         if self._operation.owner or self._operation.team == "crew":
