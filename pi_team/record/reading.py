@@ -12,7 +12,7 @@ import attrs
 
 from pi_team import json_text
 from pi_team.errors import RecordCorrupt, RecordMissing, TeamMoved
-from pi_team.limits import RECORD_BYTES
+from pi_team.limits import RECORD_BYTES, REVISION_MAX
 from pi_team.record import envelope
 from pi_team.record.directory import RECORD, TeamDirectory, has_moved
 from pi_team.record.envelope import Damaged, Envelope, Identity, Previous
@@ -93,7 +93,8 @@ def slot_name(revision: int) -> str:
 def slot_number(name: str) -> int | None:
     """The revision of a slot's name, or None for any other name."""
     match = _SLOT.fullmatch(name)
-    return int(match[1]) if match else None
+    number = int(match[1]) if match else 0
+    return number if 1 <= number <= REVISION_MAX else None
 
 
 def read_bytes(fs: FileSystem, name: str, dir_fd: int, shown: str) -> bytes:
