@@ -444,6 +444,11 @@ def owner_by_alias(state: TeamState, owner: Membership) -> Any:
     return change.require_member(state, owner.alias)
 
 
+def owner_though_offline(state: TeamState, owner: Membership) -> Any:
+    member = change.require_member(state, owner.alias)
+    return member if member.token == owner.token else change.require_owner(state, owner)
+
+
 def nothing(*_args: Any, **_given: Any) -> None:
     """A check that was dropped."""
 
@@ -549,6 +554,13 @@ CONTROLS = {
     "tokens are not compared": Control(
         messages, "require_owner", owner_by_alias, (take_over, lambda team: team.notes(LOST)), "Fenced"
     ),
+    "who is offline acts": Control(
+        messages,
+        "require_owner",
+        owner_though_offline,
+        (lambda team: team.leave(B), lambda team: team.notes(LOST)),
+        "Fenced",
+    ),
     "one claim is not enough": Control(op, "claim", claim_a_second, (ask, ask, claim, claim), "OneClaim"),
     "a removal leaves its requests": Control(
         administration, "_removal_of", removal_without("cancel"), (ask, remove_a), "Endpoints"
@@ -572,6 +584,13 @@ CONTROLS = {
         rename_without_history,
         (ask, claim, settle, lambda team: team.rename(B, "b", "c", ALIVE)),
         "ResultToEmitter",
+    ),
+    "a rename forgets what was seen": Control(
+        administration,
+        "_renamed",
+        rename_without_history,
+        (tell, lambda team: team.notes(B), lambda team: team.rename(B, "b", "c", ALIVE)),
+        "Follows",
     ),
     "a result goes astray": Control(
         settlement, "result_for", result_to_itself, (ask, claim, settle), "ResultToEmitter"
