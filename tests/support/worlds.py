@@ -298,8 +298,8 @@ class Unlocked(Locks):
     """No locks at all: as if each had been stolen from its paused holder."""
 
     @contextlib.contextmanager
-    def stable(self, *teams: str, patience: Patience) -> Iterator[None]:
-        del teams, patience
+    def stable(self, *teams: str, patience: Patience, team_fd: int | None = None) -> Iterator[None]:
+        del teams, patience, team_fd
         yield
 
     @contextlib.contextmanager
