@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pi_team.cli import killed_writer
-from pi_team.cli.output import coloured, paint
+from pi_team.cli.output import coloured, paint, write
 from pi_team.cli.parameters import json_option
 from pi_team.cli.stage import Stage
 from pi_team.errors import DemoFailed
@@ -61,7 +61,7 @@ class Narrator:
             raise DemoFailed(f"this does not hold: {text}")
         if not self._output.as_json:
             mark = paint("ok", "green", on=coloured(sys.stdout))
-            print(f"  {mark} {self._seconds():5.1f} s  {text}", flush=True)
+            write(f"  {mark} {self._seconds():5.1f} s  {text}", sys.stdout)
 
     def _seconds(self) -> float:
         return round(time.monotonic() - self._began, 2)

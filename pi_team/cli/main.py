@@ -46,17 +46,17 @@ def _guarded(words: list[str]) -> int:
     as_json = _wants_json(words)
     try:
         with signals.stoppable():
-            status = _invoke(words, as_json=as_json)
-            sys.stdout.flush()
-            return status
+            return _invoke(words, as_json=as_json)
     except signals.Stopped as stopped:
         return stopped.exit_status
-    except BrokenPipeError:
-        return _pipe_closed()
+    except BrokenPipeError:  # the reader of our output has left (`| head`): as a program killed by SIGPIPE
+        return _PIPE_CLOSED
     except PiTeamError as error:
         return failures.report(error, as_json=as_json)
     except Exception as defect:  # noqa: BLE001 - the last line of defence; it says what happened
         return failures.report(failures.as_internal(defect), as_json=as_json)
+    finally:
+        _let_go_of_streams()
 
 
 def _invoke(words: list[str], *, as_json: bool) -> int:
@@ -85,12 +85,13 @@ def _invoke(words: list[str], *, as_json: bool) -> int:
 def _usage_error(error: click.UsageError, *, as_json: bool) -> UsageError:
     from click.exceptions import NoArgsIsHelpError  # noqa: PLC0415 - start-up, see main
 
+    from pi_team.cli.output import write  # noqa: PLC0415 - as above
     from pi_team.errors import UsageError  # noqa: PLC0415 - as above
 
     path = _PROGRAM if error.ctx is None else error.ctx.command_path
     if isinstance(error, NoArgsIsHelpError):
         if not as_json:
-            print(error.format_message() + "\n", file=sys.stderr)
+            write(error.format_message() + "\n", sys.stderr)
         return UsageError("no command was given", hint=f"`{path} --help` lists them.")
     return UsageError(error.format_message(), hint=f"`{path} --help` shows the usage.")
 
@@ -118,9 +119,13 @@ def _complete(words: list[str]) -> int:
     return 0
 
 
-def _pipe_closed() -> int:
-    """The reader of our output has left (`| head`): end quietly, as a program killed by SIGPIPE does."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
-    return _PIPE_CLOSED
+def _let_go_of_streams() -> None:
+    """Flush what can be flushed; what nobody takes must not change the exit status when Python ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, stream.fileno())
+            os.close(nothing)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conftest import Run, Spawn  # type: ignore[import-not-found]
 
-    from pi_team.domain.model import Message
+    from pi_team.domain.model import Message, Outcome
     from pi_team.mailbox import Mailbox
 
 
@@ -120,18 +120,23 @@ def test_inbox_peeks_without_changing_and_takes_once(crew: Mailbox, run: Run) ->
     assert displayed(crew)["lead"] == "offline"
 
 
-@pytest.mark.parametrize(("outcome", "status"), [("completed", 0), ("failed", 3), ("interrupted", 4)])
-def test_ask_waits_for_its_result_takes_it_and_exits_by_its_outcome(
-    outcome: str, status: int, crew: Mailbox, spawn: Spawn
-) -> None:
+def test_ask_waits_for_its_result_takes_it_and_leaves(crew: Mailbox, spawn: Spawn) -> None:
     asking = spawn("ask", "crew", "coder", "do it", "--as", "lead")
     eventually(lambda: len(crew.look("crew").messages) == 1)
-    answer(crew, Report(outcome, "the answer\n\x1b[31mred", files=("/a.py",)))  # type: ignore[arg-type]
+    answer(crew, Report("completed", "the answer\n\x1b[31mred", files=("/a.py",)))
     ended = asking.ended()
-    assert (ended.status, ended.out) == (status, "the answer\nred\n")
+    assert (ended.status, ended.out) == (0, "the answer\nred\n")
     assert "changed: /a.py\n" in ended.err
-    assert [message.state for message in crew.look("crew").messages][1] == "completed"
+    assert [message.state for message in crew.look("crew").messages] == ["completed", "completed"]
     assert displayed(crew)["lead"] == "offline"
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("completed", 0), ("failed", 3), ("interrupted", 4)])
+def test_the_exit_status_says_the_outcome(outcome: Outcome, status: int, crew: Mailbox, run: Run) -> None:
+    request = run("send", "crew", "coder", "do it", "--as", "lead").out.strip()
+    answer(crew, Report(outcome, "the answer"))
+    ended = run("wait", "crew", request, "--as", "lead")
+    assert (ended.status, ended.out) == (status, "the answer\n")
 
 
 def test_ask_that_times_out_leaves_the_request_queued_and_wait_gets_its_result(
@@ -171,7 +176,12 @@ def test_a_request_that_was_cancelled_is_not_waited_for(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("number", "status"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
 )
 def test_ask_that_is_told_to_stop_leaves_and_says_how_to_go_on(
     number: int, status: int, crew: Mailbox, spawn: Spawn
@@ -186,6 +196,7 @@ def test_ask_that_is_told_to_stop_leaves_and_says_how_to_go_on(
     assert crew.look("crew").messages[0].state == "pending"
 
 
+@pytest.mark.slow
 def test_one_shots_under_one_alias_wait_for_each_other(crew: Mailbox, spawn: Spawn) -> None:
     """Scripts that send at the same time under the same alias all succeed."""
     senders = [spawn("send", "crew", "coder", f"message {number}", "--as", "lead") for number in range(4)]

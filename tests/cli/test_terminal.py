@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pi_team.mailbox import Mailbox
 
+OTHER_TABLES = [["members", "crew"], ["status", "crew"], ["teams"]]
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -28,7 +29,9 @@ def crew(mailbox: Mailbox) -> Mailbox:
 
 
 @pytest.mark.usefixtures("crew")
-@pytest.mark.parametrize("words", [["members", "crew"], ["status", "crew"], ["log", "crew"], ["teams"]])
+@pytest.mark.parametrize(
+    "words", [["log", "crew"], *(pytest.param(words, marks=pytest.mark.slow) for words in OTHER_TABLES)]
+)
 def test_a_table_fits_80_columns_and_is_coloured(words: list[str], show: Show) -> None:
     shown = show(*words).end().out
     assert COLOUR.search(shown)
@@ -38,13 +41,13 @@ def test_a_table_fits_80_columns_and_is_coloured(words: list[str], show: Show) -
 
 
 @pytest.mark.usefixtures("crew")
-@pytest.mark.parametrize("variable", ["NO_COLOR=1", "TERM=dumb"])
+@pytest.mark.parametrize("variable", ["NO_COLOR=1", pytest.param("TERM=dumb", marks=pytest.mark.slow)])
 def test_whoever_wants_no_colours_gets_none(
     variable: str, show: Show, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, value = variable.split("=")
     monkeypatch.setenv(name, value)
-    for words in (["members", "crew"], ["members", "nope"], ["inbox", "crew", "--as", "lead"]):
+    for words in (["members", "crew"], ["members", "nope"]):
         assert not re.search(r"\x1b\[[0-9;]*3[0-7]", show(*words).end().out)
 
 
@@ -61,10 +64,31 @@ def test_short_ids_are_shown_and_accepted(crew: Mailbox, show: Show) -> None:
     assert whole not in shown
 
 
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        ("members nope 2>&-", 1, ""),
+        pytest.param("members nope 2>/dev/full", 1, "", marks=pytest.mark.slow),
+        pytest.param("teams >&-", 0, "", marks=pytest.mark.slow),
+        ("teams --json >/dev/full", 1, "STORAGE"),
+        pytest.param("delete crew <&-", 2, "CONFIRMATION_REQUIRED", marks=pytest.mark.slow),
+    ],
+)
+def test_closed_and_full_streams_do_not_change_what_a_command_ends_with(
+    line: str, status: int, said: str
+) -> None:
+    """Nothing meant for one stream goes to another, and the exit status is that of the operation."""
+    program = f"{sys.executable} -m pi_team {line}"
+    ended = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=20, check=False)
+    assert (ended.returncode, ended.stdout) == (status, "")
+    assert said in ended.stderr
+    assert ended.stderr.count("\n") <= 1
+
+
 def test_a_reader_that_leaves_early_ends_the_command_quietly(crew: Mailbox) -> None:
     """`pi-team log crew | head -1`, with far more to print than a pipe holds."""
     lead = crew.join("crew", "lead")
-    for number in range(40):
+    for number in range(8):
         crew.send(lead, "a" * 48, kind="note", subject=f"n{number}", body="x" * 15_000)
     crew.leave(lead)
     line = f"{sys.executable} -m pi_team log crew --bodies | head -1; echo ${{PIPESTATUS[0]}}"

@@ -36,7 +36,10 @@ def test_a_pipe_gets_what_there_is_and_then_each_change(mailbox: Mailbox, spawn:
     assert watching.ended().status == 130
 
 
-@pytest.mark.parametrize("fate", ["renamed", "deleted", "created anew"])
+@pytest.mark.parametrize(
+    "fate",
+    ["created anew", *(pytest.param(fate, marks=pytest.mark.slow) for fate in ("renamed", "deleted"))],
+)
 def test_it_ends_with_the_team_and_never_shows_another_under_its_name(
     fate: str, mailbox: Mailbox, spawn: Spawn
 ) -> None:
@@ -93,6 +96,7 @@ def test_the_picture_in_a_terminal_is_redrawn_fits_and_goes(mailbox: Mailbox, sh
     assert "\x1b[?1049l" in ended.out
 
 
+@pytest.mark.slow
 def test_without_colours_the_picture_has_none(
     mailbox: Mailbox, show: Show, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,7 +191,10 @@ def test_requests_are_answered_in_order_and_at_once(mailbox: Mailbox, lead: Memb
     assert ended.objects[-1] == {"event": "left", "team": "crew"}
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)],
+)
 def test_a_worker_told_to_stop_ends_its_command_leaves_and_the_request_is_interrupted(
     number: int, status: int, mailbox: Mailbox, lead: Membership, spawn: Spawn
 ) -> None:
@@ -224,6 +227,7 @@ def test_a_worker_whose_reader_leaves_leaves_too(mailbox: Mailbox, lead: Members
     assert displayed(mailbox) == "offline"
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_swept_by_another_worker(mailbox: Mailbox, lead: Membership, spawn: Spawn) -> None:
     """Nobody else polls: the other worker notices the stale claim and settles it as interrupted."""
     request = ask(mailbox, lead, "x")
