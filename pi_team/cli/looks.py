@@ -103,7 +103,9 @@ def log(output: Output, *, team: str, bodies: bool) -> None:
     short = short_ids(message.id for message in view.messages)
     if bodies:
         for message in view.messages:
-            output.block(display.message_block(message, short[message.id]) + "\n")
+            output.block(
+                display.message_block(message, short[message.id] if output.terminal else message.id) + "\n"
+            )
     else:
         output.table(display.MESSAGE_COLUMNS, display.message_rows(view.messages, short))
     if not view.messages:

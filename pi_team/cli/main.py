@@ -39,24 +39,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _guarded(words: list[str]) -> int:
     """Run the words; every way of ending becomes an exit status."""
-    from pi_team.cli import failures, signals  # noqa: PLC0415 - start-up, see main
-    from pi_team.errors import PiTeamError  # noqa: PLC0415 - as above
+    from pi_team.cli import signals  # noqa: PLC0415 - start-up, see main
 
     _print_anything()
-    as_json = _wants_json(words)
     try:
         with signals.stoppable():
-            return _invoke(words, as_json=as_json)
+            return _reported(words)
     except signals.Stopped as stopped:
         return stopped.exit_status
+    finally:
+        _let_go_of_streams()
+
+
+def _reported(words: list[str]) -> int:
+    """Run the words and say what went wrong."""
+    from pi_team.cli import failures  # noqa: PLC0415 - start-up, see main
+    from pi_team.errors import PiTeamError  # noqa: PLC0415 - as above
+
+    as_json = _wants_json(words)
+    try:
+        return _invoke(words, as_json=as_json)
     except BrokenPipeError:  # the reader of our output has left (`| head`): as a program killed by SIGPIPE
         return _PIPE_CLOSED
     except PiTeamError as error:
         return failures.report(error, as_json=as_json)
     except Exception as defect:  # noqa: BLE001 - the last line of defence; it says what happened
         return failures.report(failures.as_internal(defect), as_json=as_json)
-    finally:
-        _let_go_of_streams()
 
 
 def _invoke(words: list[str], *, as_json: bool) -> int:

@@ -55,7 +55,9 @@ def ask(
     mailbox = Mailbox(notice=output.remark)
     text = text_of(text)
     with joined(mailbox, output, team, me, wait=limits.WRITE_PATIENCE) as owner:
-        request = post(mailbox, owner, alias, text, kind="request", subject=subject, parent=parent)
+        with shielded():
+            request = post(mailbox, owner, alias, text, kind="request", subject=subject, parent=parent)
+            output.remark(f"queued as {request.id}; waiting for its result")
         result = _await_result(mailbox, output, owner, request.id, timeout=timeout)
     return _show(output, result)
 
@@ -94,7 +96,6 @@ def _await_result(
     later = f"`pi-team wait {owner.team} {request_id} --as {owner.alias}`"
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     try:
-        output.remark(f"waiting for the result of {request_id}; Ctrl-C leaves the request queued")
         attendance = Attendance(mailbox, owner, "busy")
         with mailbox.changes(owner.team) as changes:
             while (result := _take_result(mailbox, owner, request_id)) is None:
@@ -113,16 +114,18 @@ def _await_result(
 
 
 def _take_result(mailbox: Mailbox, owner: Membership, request_id: str) -> Message | None:
-    """The result if it is there by now; claims and settles it where that was not done before."""
+    """How the request ended, if it has; claims and settles its result where that was not done before."""
     with shielded():
         snapshot = mailbox.snapshot(owner)
         if snapshot.sweepable:
             mailbox.sweep(owner)
             snapshot = mailbox.snapshot(owner)
-        result = _ending_of(snapshot.messages, request_id)
-        if result is not None and result.state == "pending" and mailbox.claim(owner, message_id=result.id):
-            mailbox.settle(owner, result.id, TAKEN)
-    return result
+        ending = _ending_of(snapshot.messages, request_id)
+        if ending is None or ending.state != "pending":
+            return ending
+        if mailbox.claim(owner, message_id=ending.id):
+            mailbox.settle(owner, ending.id, TAKEN)
+        return _ending_of(mailbox.snapshot(owner).messages, request_id)
 
 
 def _ending_of(messages: Iterable[Message], request_id: str) -> Message | None:

@@ -152,6 +152,7 @@ def test_ask_that_times_out_leaves_the_request_queued_and_wait_gets_its_result(
     for _again in range(2):
         ended = run("wait", "crew", request.id[:6], "--as", "lead", "--json")
         assert (ended.status, ended.object["body"], ended.object["parentId"]) == (0, "late", request.id)
+        assert ended.object["state"] == "completed"
     assert displayed(crew)["lead"] == "offline"
 
 
