@@ -30,7 +30,7 @@ from pi_team.errors import (
 )
 from pi_team.limits import NAME_PATTERN
 from pi_team.record.directory import TeamDirectory
-from pi_team.record.filesystem import FileSystem, exists, open_private_dir, storage_error
+from pi_team.record.filesystem import FileSystem, close_quietly, exists, open_private_dir, storage_error
 from pi_team.record.publication import CONFLICT_WAIT, Author, Conflict, Publisher
 from pi_team.tree import remove_tree
 
@@ -357,4 +357,4 @@ class Relocation:
         try:
             yield fd
         finally:
-            self._fs.close(fd)
+            close_quietly(self._fs, fd)
