@@ -17,6 +17,7 @@ import attrs
 
 from pi_team import json_text
 from pi_team.domain.codec import TeamCodec
+from pi_team.domain.lifecycles import membership_of
 from pi_team.errors import (
     PiTeamError,
     RecordCorrupt,
@@ -32,7 +33,7 @@ from pi_team.limits import LOCK_LIFETIME, RECORD_BYTES
 from pi_team.presence import PresenceDirectory
 from pi_team.record.directory import PRESENCE, RECORD, REVISIONS, TeamDirectory
 from pi_team.record.envelope import Damaged
-from pi_team.record.filesystem import FileSystem, directory_fault, file_fault, storage_error
+from pi_team.record.filesystem import FileSystem, directory_fault, exists, file_fault, storage_error
 from pi_team.record.locks import COMPATIBILITY_LOCK, LOCKS_DIRECTORY
 from pi_team.record.reading import decode_version, read_envelope, read_slot, slot_name
 from pi_team.record.recovery import history
@@ -314,13 +315,22 @@ class Doctor:
                     yield Finding("LOCK", team, path, message, _shell("rm", "--", path))
 
     def _presence(self, directory: TeamDirectory, version: Version[TeamState]) -> Iterator[Finding]:
+        team, path = directory.name, directory.shown(PRESENCE)
+        if not exists(self._fs, path):
+            # A team of an older peer has none before its first join.
+            connected = [m.alias for m in version.value.members if membership_of(m) == "connected"]
+            if connected and version.revision:
+                message = f"{path} is missing, so that nobody hears {', '.join(connected)}"
+                command = _shell("mkdir", "-m", "700", "--", path)
+                yield Finding(RecordMissing.code, team, path, message, command)
+            return
         with PresenceDirectory(directory) as presence:
             for member in version.value.members:
                 sighting = presence.read(member.alias)
                 if sighting.fault in ("unsafe", "malformed", "unreadable"):
                     path = directory.shown(f"{PRESENCE}/{member.alias}.json")
                     message = f"the presence of {member.alias} {sighting.detail}"
-                    yield Finding(RecordUnsafe.code, directory.name, path, message, _shell("rm", "--", path))
+                    yield Finding(RecordUnsafe.code, team, path, message, _shell("rm", "--", path))
 
 
 def _newer(error: UnsupportedSchema, team: str, path: str) -> Finding:

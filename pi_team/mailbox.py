@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pi_team.administration import Administration
 from pi_team.domain import operations, views
 from pi_team.engine import Engine, Options, new_id
-from pi_team.errors import AliasAlive, MembershipLost, PiTeamError, TeamMoved, TeamUnknown
+from pi_team.errors import AliasAlive, MembershipLost, PiTeamError, StorageError, TeamMoved, TeamUnknown
 from pi_team.presence import Observer, Process, this_process
 from pi_team.record.filesystem import storage_error
 from pi_team.seats import Seat
@@ -109,7 +109,7 @@ class Mailbox(Administration):
             )
             if change.refusal is None:
                 # Before the publication that makes it needed: nobody finds the member without it.
-                self._write_presence(seat, alias, token, "idle", now)
+                self._write_presence(seat, alias, token, "idle", now, make=True)
             return change
 
         until = self._engine.clock.monotonic() + wait
@@ -132,12 +132,21 @@ class Mailbox(Administration):
         sighting = seat.presence.read(alias)
         return member is not None and (sighting.presence is None or sighting.presence.seen <= member.seen)
 
-    def _write_presence(self, seat: Seat, alias: str, token: str, status: Status, now: float) -> None:
+    def _write_presence(
+        self, seat: Seat, alias: str, token: str, status: Status, now: float, *, make: bool = False
+    ) -> None:
         team = seat.directory.name
+        doing = f"cannot write the presence of {alias} in team {team}"
         try:
+            if make and seat.directory.is_current():
+                seat.presence.make()
             written = seat.presence.write(alias, token, status, process=seat.process, now=now)
+            missing = not written and seat.directory.is_current()
         except OSError as error:
-            raise storage_error(error, f"cannot write the presence of {alias} in team {team}") from error
+            raise storage_error(error, doing) from error
+        if missing:
+            hint = f"`pi-team doctor {team}` says what mends it."
+            raise StorageError(f"{doing}: its directory is missing", hint=hint)
         if not written:
             raise TeamMoved(f"team {team} was renamed or deleted meanwhile")
 

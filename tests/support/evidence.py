@@ -52,6 +52,13 @@ def payload(team: Path) -> dict[str, Any]:
     return value
 
 
+def legacy(team: Path) -> dict[str, Any]:
+    """The record of a team that has no envelope."""
+    value: dict[str, Any] = json.loads((team / "state.json").read_bytes())
+    assert "schemaVersion" not in value
+    return value
+
+
 def revision(team: Path) -> int:
     """The revision of the record."""
     number: int = record(team)["revision"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -268,6 +269,9 @@ FAULTS: Final = {
         "crew/state.json.lock",
     ),
     "message from the future": Fault(rewritten(RECORD, sent_tomorrow), ("CLOCK",), RECORD, person=True),
+    "presence removed": Fault(
+        lambda field, _: shutil.rmtree(field.path / "crew/presence"), ("RECORD_MISSING",), "crew/presence"
+    ),
     "presence file malformed": Fault(
         written("crew/presence/alice.json", b"{}"), ("RECORD_UNSAFE",), "crew/presence/alice.json"
     ),

@@ -17,6 +17,7 @@ import attrs
 import evidence
 import nursery as nurseries
 from nursery import Died
+from pi_team.domain.model import Membership
 
 if TYPE_CHECKING:
     from nursery import Actor
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 LIVING: Final = ("alice", "bob", "carol", "dora")
 KEPT: Final = 4
 COMPLETED: Final = {"outcome": "completed", "body": "done", "files": [], "tests": []}
+
+
+def membership(value: dict[str, Any]) -> Membership:
+    """A membership from an object with its keys."""
+    return Membership(value["team"], value["alias"], value["session"], value["token"])
 
 
 @attrs.frozen
