@@ -171,8 +171,10 @@ def _messages(stage: Stage) -> tuple[Message, ...]:
 
 
 def _only(stage: Stage, kind: str) -> Message:
-    (message,) = (message for message in _messages(stage) if message.kind == kind)
-    return message
+    found = [message for message in _messages(stage) if message.kind == kind]
+    if len(found) != 1:
+        raise DemoFailed(f"the record has {len(found)} messages of the kind {kind}, not one")
+    return found[0]
 
 
 def _outcomes(results: list[Message]) -> list[str]:
