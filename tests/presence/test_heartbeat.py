@@ -277,6 +277,22 @@ def test_a_heartbeat_never_creates_its_directory(presence: PresenceDirectory, te
     assert os.listdir(team) == []
 
 
+@pytest.mark.parametrize("umask", [0o777, 0o000])
+def test_a_join_makes_the_directory(presence: PresenceDirectory, team: Path, umask: int) -> None:
+    """Nobody can join a team of an older peer that has no `presence/` yet; or it is made open to others."""
+    (team / "presence").rmdir()
+    assert presence.read("lead").fault == "unreadable"
+    before = os.umask(umask)
+    try:
+        presence.make()
+        presence.make()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((team / "presence").stat().st_mode) == 0o700
+    assert presence.read("lead").fault == "missing"
+    assert write(presence)
+
+
 def test_a_presence_directory_that_was_replaced(presence: PresenceDirectory, team: Path) -> None:
     """A session beats into a directory that nobody reads any more, and is swept."""
     assert write(presence)
