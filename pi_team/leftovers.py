@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _PEER_TEMPORARY: Final = re.compile(rf"(?:state|[1-9][0-9]*)\.json\.{_UUID}\.tmp")
 _PRIVATE: Final = re.compile(rf"\.({_UUID})\.[^.]+\.tmp")
-_PRESENCE_TEMPORARY: Final = re.compile(r"\.[a-z][a-z0-9-]{0,47}\.[^.]+\.tmp")
+_PRESENCE_TEMPORARY: Final = re.compile(r"\.[a-z][a-z0-9-]*\.[^.]+\.tmp")
 _HALF_LOCK: Final = re.compile(r"[a-z][a-z0-9-]{0,47}\.lock\.(?:break|restore)\.[0-9]+\.[0-9a-f]{32}")
 _HIDDEN: Final = re.compile(rf"(?:{re.escape(NEW_PREFIX)}|{re.escape(TOMBSTONE_PREFIX)}).+")
 

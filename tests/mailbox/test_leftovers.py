@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -44,4 +46,19 @@ def test_file_that_a_death_inside_the_library_of_the_locks_left(nursery: Nursery
     left.touch()
     aged(left, 3_610)
     other.ask("create", "another")
+    assert not left.exists()
+
+
+def test_presence_temporary_of_the_longest_alias(nursery: Nursery, tmp_path: Path) -> None:
+    """The counter behind the alias makes it longer than any alias is: it has to be swept all the same."""
+    field = ground(tmp_path)
+    gone = nursery.actor(field.path, unsynced=True)
+    gone.ask("join", "crew", "a" * 48)
+    (mine,) = field.path.glob(f"crew/presence/{'a' * 48}.json")
+    probe = "from pi_team.presence import owner_token, this_process; print(owner_token(this_process()))"
+    owner = subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True, text=True).stdout
+    left = mine.with_name(f".{'a' * 48}-123.{owner.strip()}.tmp")
+    left.write_bytes(b"{}")
+    other = nursery.actor(field.path, unsynced=True)
+    assert heal(other, field.path) == ["LEFTOVER"]
     assert not left.exists()
