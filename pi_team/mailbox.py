@@ -109,10 +109,12 @@ class Mailbox(Administration):
             )
             if change.refusal is None:
                 # Before the publication that makes it needed: nobody finds the member without it.
-                self._write_presence(seat, alias, token, "idle", now, make=True)
+                self._write_presence(seat, alias, token, "idle", now)
             return change
 
         until = self._engine.clock.monotonic() + wait
+        # Before anybody is judged: without the directory nobody is known to be dead.
+        self._make_presence(seat)
         try:
             while True:
                 brief = wait > 0 and self._is_brief(seat, alias)
@@ -132,14 +134,19 @@ class Mailbox(Administration):
         sighting = seat.presence.read(alias)
         return member is not None and (sighting.presence is None or sighting.presence.seen <= member.seen)
 
-    def _write_presence(
-        self, seat: Seat, alias: str, token: str, status: Status, now: float, *, make: bool = False
-    ) -> None:
+    def _make_presence(self, seat: Seat) -> None:
+        team = seat.directory.name
+        try:
+            if seat.directory.is_current():
+                seat.presence.make()
+        except OSError as error:
+            raise storage_error(error, f"cannot make the presence directory of team {team}") from error
+
+    def _write_presence(self, seat: Seat, alias: str, token: str, status: Status, now: float) -> None:
+        """Write a member's presence, and note that its observer was there. Raises TeamMoved, StorageError."""
         team = seat.directory.name
         doing = f"cannot write the presence of {alias} in team {team}"
         try:
-            if make and seat.directory.is_current():
-                seat.presence.make()
             written = seat.presence.write(alias, token, status, process=seat.process, now=now)
             missing = not written and seat.directory.is_current()
         except OSError as error:
@@ -149,6 +156,7 @@ class Mailbox(Administration):
             raise StorageError(f"{doing}: its directory is missing", hint=hint)
         if not written:
             raise TeamMoved(f"team {team} was renamed or deleted meanwhile")
+        seat.observer.attended()
 
     def leave(self, owner: Membership) -> None:
         """Take the member offline, interrupting what it claimed. Refuses with MEMBERSHIP_LOST."""
@@ -157,12 +165,17 @@ class Mailbox(Administration):
                 owner.team,
                 lambda state, _: operations.leave(state, owner, now=self._engine.now(), new_id=new_id),
             )
-        finally:
-            with contextlib.suppress(PiTeamError):
-                seat = self._seat(owner)
-                seat.forget(owner.alias, owner.token)
-                seat.close()
-                del self._seats[owner.token]
+        except (MembershipLost, TeamMoved, TeamUnknown):
+            self._vacate(owner)
+            raise
+        self._vacate(owner)  # and not where the leave was refused: the member is still there then
+
+    def _vacate(self, owner: Membership) -> None:
+        with contextlib.suppress(PiTeamError):
+            seat = self._seat(owner)
+            seat.forget(owner.alias, owner.token)
+            seat.close()
+            del self._seats[owner.token]
 
     def heartbeat(self, owner: Membership, status: Status) -> None:
         """Say that the member lives; presence only, never the record, never a directory.
@@ -174,7 +187,6 @@ class Mailbox(Administration):
         if seat.observer.has_gap():
             self._require_current(owner)
         self._write_presence(seat, owner.alias, owner.token, status, self._engine.clock.wall())
-        seat.observer.attended()
         seat.attended = True
 
     def _require_current(self, owner: Membership) -> None:
@@ -202,8 +214,9 @@ class Mailbox(Administration):
 
         try:
             membership = self._engine.operate(team, rename, self._session(actor))
-        except PiTeamError:
-            if myself and seat is not None and actor is not None:
+        except PiTeamError as error:
+            # An unknown outcome may come true, and the member is found under the new alias then.
+            if myself and seat is not None and actor is not None and not isinstance(error, OutcomeUnknown):
                 seat.forget(new, actor.token)
             raise
         if myself and seat is not None and actor is not None:

@@ -181,8 +181,11 @@ class Trial:
         assert evidence.strays(field.path) == []
 
 
-def heal(actor: Actor, path: Path) -> list[str]:
-    """Run the command of each finding as it is printed, until `doctor` is content; the findings' codes."""
+def heal(actor: Actor, path: Path, *, recover: bool = False) -> list[str]:
+    """Run the command of each finding as it is printed, until `doctor` is content; the findings' codes.
+
+    With `recover` that command is an order to the actor, which is faster a hundred times over.
+    """
     codes: list[str] = []
     for _ in range(4):
         findings = actor.ask("doctor")
@@ -191,7 +194,10 @@ def heal(actor: Actor, path: Path) -> list[str]:
         for finding in findings:
             codes.append(finding["code"])
             assert finding["command"], finding
-            shell(finding["command"], path)
+            if recover and finding["command"] == f"pi-team recover {finding['team']} --yes":
+                actor.ask("recover", finding["team"])
+            else:
+                shell(finding["command"], path)
     raise AssertionError(f"doctor is not content: {findings}")
 
 
