@@ -180,6 +180,7 @@ class UnsyncableDirectories(UnsyncedFileSystem):
 
 class NoLinks(UnsyncedFileSystem):
     def link(self, source: str, source_dir_fd: int, target: str, target_dir_fd: int) -> None:
+        del source, source_dir_fd, target, target_dir_fd
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
