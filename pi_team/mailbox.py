@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from pi_team.administration import Administration
 from pi_team.domain import operations, views
 from pi_team.engine import Engine, Options, new_id
-from pi_team.errors import AliasAlive, MembershipLost, PiTeamError, StorageError, TeamMoved, TeamUnknown
+from pi_team.errors import (
+    AliasAlive,
+    MembershipLost,
+    OutcomeUnknown,
+    PiTeamError,
+    StorageError,
+    TeamMoved,
+    TeamUnknown,
+)
 from pi_team.presence import Observer, Process, this_process
 from pi_team.record.filesystem import storage_error
 from pi_team.seats import Seat
