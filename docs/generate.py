@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the code beside 
 
 from pi_team import errors
 from pi_team.cli import failures
+from pi_team.domain import diagrams, lifecycles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +51,11 @@ def errors_table() -> str:
     return "\n".join(rows)
 
 
-PARTS: Final[dict[str, tuple[str, Callable[[], str]]]] = {"errors": ("errors.md", errors_table)}
+PARTS: Final[dict[str, tuple[str, Callable[[], str]]]] = {
+    "errors": ("errors.md", errors_table),
+    "message": ("lifecycles.md", lambda: diagrams.part(lifecycles.MESSAGE)),
+    "membership": ("lifecycles.md", lambda: diagrams.part(lifecycles.MEMBERSHIP)),
+}
 """Each generated part: its document, and what makes it."""
 
 

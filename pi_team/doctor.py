@@ -11,13 +11,13 @@ import contextlib
 import os
 import shlex
 import stat
-import sys
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from pi_team import json_text
 from pi_team.domain.codec import TeamCodec
+from pi_team.domain.lifecycles import membership_of
 from pi_team.errors import (
     PiTeamError,
     RecordCorrupt,
@@ -33,9 +33,9 @@ from pi_team.limits import LOCK_LIFETIME, RECORD_BYTES
 from pi_team.presence import PresenceDirectory
 from pi_team.record.directory import PRESENCE, RECORD, REVISIONS, TeamDirectory
 from pi_team.record.envelope import Damaged
-from pi_team.record.filesystem import FileSystem, directory_fault, storage_error
+from pi_team.record.filesystem import FileSystem, directory_fault, exists, file_fault, storage_error
 from pi_team.record.locks import COMPATIBILITY_LOCK, LOCKS_DIRECTORY
-from pi_team.record.reading import read_envelope, slot_name
+from pi_team.record.reading import decode_version, read_envelope, read_slot, slot_name
 from pi_team.record.recovery import history
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Doctor:
         findings = list(self._directory())
         if findings and findings[0].code == RecordUnsafe.code:
             return findings
-        for name in [team] if team is not None else self._store.names():
+        for name in [team] if team is not None else self._store.names(links=True):
             findings += self._team(name)
         return findings
 
@@ -165,7 +165,8 @@ class Doctor:
 
     def _leftover(self, leftover: Leftover) -> Finding:
         path = os.path.join(self._path, leftover.name)
-        team = "" if leftover.directory else leftover.name.split("/")[0]
+        first = leftover.name.split("/")[0]
+        team = "" if leftover.directory or first == LOCKS_DIRECTORY else first
         remove = ("rm", "-r", "--", path) if leftover.directory else ("rm", "--", path)
         return Finding(
             "LEFTOVER", team, path, f"{path} was left behind by a writer that is gone", _shell(*remove)
@@ -206,33 +207,43 @@ class Doctor:
     def _record(self, directory: TeamDirectory) -> Generator[Finding, None, Version[TeamState] | None]:
         """What is wrong with the record; its version where it can be read."""
         team, path = directory.name, directory.shown(RECORD)
-        recover = _shell("pi-team", "recover", team, "--yes")
         try:
             version = self._publisher.read(directory, TeamCodec(team))
         except RecordCorrupt as error:
             other = self._half_renamed(directory)
             if other is None:
-                yield Finding(error.code, team, path, error.message, recover)
+                yield self._unreadable(directory, error)
             else:
                 message = f"team {other} was being renamed to {team}, and that was cut in half"
                 yield Finding(error.code, team, path, message, _shell("pi-team", "rename-team", other, team))
         except RecordMissing as error:
-            yield Finding(error.code, team, path, error.message, recover)
+            yield self._unreadable(directory, error)
         except RecordUnsafe as error:
-            status = self._fs.stat(RECORD, directory.fd)
-            yield Finding(error.code, team, path, error.message, _chmod(status, path) or recover)
+            command = _chmod(self._fs.stat(RECORD, directory.fd), path)
+            if command:
+                yield Finding(error.code, team, path, error.message, command)
+            else:
+                yield self._unreadable(directory, error)
         except UnsupportedSchema as error:
-            upgrade = _shell(sys.executable, "-m", "pip", "install", "--upgrade", "pi-team")
-            yield Finding(error.code, team, path, error.message, upgrade)
+            yield _newer(error, team, path)
         else:
             ahead = self._stamps(version.value) - self._clock.wall()
             if ahead > _CLOCK_SLACK:
-                message = (
-                    f"team {team} has a message from {ahead:.0f} s in the future: the clock stepped back"
-                )
-                yield Finding("CLOCK", team, path, message, "date")
+                message = f"a message of team {team} is from {ahead:.0f} s in the future: is the clock right?"
+                yield Finding("CLOCK", team, path, message, "")
             return version
         return None
+
+    def _unreadable(self, directory: TeamDirectory, error: PiTeamError) -> Finding:
+        """A record from which only its history can help, or nothing."""
+        team, message = directory.name, error.message
+        if any(report.version is not None for report in history(directory, FormerCodec(team))):
+            command = _shell("pi-team", "recover", team, "--yes")
+        else:
+            # What cannot be recovered is for a person to give up.
+            command = ""
+            message = f"{message}; no revision is intact: pi-team delete {team} --damaged gives the team up"
+        return Finding(error.code, team, directory.shown(RECORD), message, command)
 
     def _half_renamed(self, directory: TeamDirectory) -> str | None:
         """The team that an unreadable record names instead, where it is a good record of that one."""
@@ -245,36 +256,87 @@ class Doctor:
         return None
 
     def _history(self, directory: TeamDirectory, version: Version[TeamState] | None) -> Iterator[Finding]:
-        team = directory.name
-        for report in history(directory, FormerCodec(team)):
-            path = directory.shown(f"{REVISIONS}/{slot_name(report.revision)}")
-            above = version is not None and report.revision > version.revision
-            if above:
-                # Any write, and any look that can write, completes it or goes past it.
-                message = f"revision {report.revision} of team {team} was published and is not installed"
-                yield Finding("PENDING", team, path, message, _shell("pi-team", "members", team))
-            elif report.fault and version is not None:
-                message = f"revision {report.revision} of team {team} is not intact: {report.fault}"
-                yield Finding(RecordCorrupt.code, team, path, message, _shell("rm", "--", path))
+        if version is None:
+            return  # what is to be done about the record comes first
+        for report in history(directory, FormerCodec(directory.name)):
+            above = report.revision > version.revision
+            if report.fault or above:
+                yield self._slot(directory, report.revision, above=above)
+
+    def _slot(self, directory: TeamDirectory, revision: int, *, above: bool) -> Finding:
+        """What is wrong with a slot that is not intact, or that stands above the record.
+
+        Any write, and any look that can write, installs one above or goes past it where it is damaged.
+        Anything else that is wrong with it stops every writer.
+        """
+        team, path = directory.name, directory.shown(f"{REVISIONS}/{slot_name(revision)}")
+        shown, remove = f"revision {revision} of team {team}", _shell("rm", "--", path)
+        codec = TeamCodec(team) if above else FormerCodec(team)
+        try:
+            found = read_slot(directory, revision)
+            if found is not None:
+                decode_version(codec, found, path)
+        except RecordUnsafe as error:
+            status = self._fs.stat(path)
+            command = remove if stat.S_ISLNK(status.st_mode) else _chmod(status, path)
+            return Finding(error.code, team, path, error.message, command)
+        except UnsupportedSchema as error:
+            return _newer(error, team, path)
+        except RecordCorrupt as error:
+            aside = _shell("mv", "--", path, f"{path}.refused")
+            return Finding(error.code, team, path, error.message, aside if above else remove)
+        except (Damaged, StorageError, OSError) as error:
+            if not above:
+                return Finding(RecordCorrupt.code, team, path, f"{shown} is not intact: {error}", remove)
+            message = (
+                f"{shown} is above the record and not intact, so that the next write goes past it: {error}"
+            )
+        else:
+            message = f"{shown} was published and is not installed"
+        return Finding("PENDING", team, path, message, _shell("pi-team", "members", team))
 
     def _locks(self, directory: TeamDirectory) -> Iterator[Finding]:
-        stable = os.path.join(self._path, LOCKS_DIRECTORY, f"{directory.name}.lock")
-        for path in (stable, directory.shown(COMPATIBILITY_LOCK)):
+        team = directory.name
+        for path in (
+            os.path.join(self._path, LOCKS_DIRECTORY, f"{team}.lock"),
+            directory.shown(COMPATIBILITY_LOCK),
+        ):
             with contextlib.suppress(FileNotFoundError):
                 status = self._fs.stat(path)
                 age = self._clock.wall() - status.st_mtime
-                if age >= self._lifetime or not stat.S_ISREG(status.st_mode):
+                if not stat.S_ISREG(status.st_mode):
+                    remove = ("rm", "-r", "--") if stat.S_ISDIR(status.st_mode) else ("rm", "--")
+                    message = f"{path} is no lock, and keeps writers from making one"
+                    yield Finding("LOCK", team, path, message, _shell(*remove, path))
+                elif fault := file_fault(status, RECORD_BYTES):
+                    yield Finding(RecordUnsafe.code, team, path, f"{path} {fault}", _chmod(status, path))
+                elif age >= self._lifetime:
                     message = f"{path} was left behind {age:.0f} s ago; the next writer takes it"
-                    yield Finding("LOCK", directory.name, path, message, _shell("rm", "--", path))
+                    yield Finding("LOCK", team, path, message, _shell("rm", "--", path))
 
     def _presence(self, directory: TeamDirectory, version: Version[TeamState]) -> Iterator[Finding]:
+        team, path = directory.name, directory.shown(PRESENCE)
+        if not exists(self._fs, path):
+            # A team of an older peer has none before its first join.
+            connected = [m.alias for m in version.value.members if membership_of(m) == "connected"]
+            if connected and version.revision:
+                message = f"{path} is missing, so that nobody hears {', '.join(connected)}"
+                command = _shell("mkdir", "-m", "700", "--", path)
+                yield Finding(RecordMissing.code, team, path, message, command)
+            return
         with PresenceDirectory(directory) as presence:
             for member in version.value.members:
                 sighting = presence.read(member.alias)
                 if sighting.fault in ("unsafe", "malformed", "unreadable"):
                     path = directory.shown(f"{PRESENCE}/{member.alias}.json")
                     message = f"the presence of {member.alias} {sighting.detail}"
-                    yield Finding(RecordUnsafe.code, directory.name, path, message, _shell("rm", "--", path))
+                    yield Finding(RecordUnsafe.code, team, path, message, _shell("rm", "--", path))
+
+
+def _newer(error: UnsupportedSchema, team: str, path: str) -> Finding:
+    # How it was installed, and so how it is upgraded, is not known here.
+    message = f"{error.message} ({path}): a newer pi-team wrote it, so upgrade this one"
+    return Finding(error.code, team, path, message, "")
 
 
 def _chmod(status: os.stat_result, path: str) -> str:

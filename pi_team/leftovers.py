@@ -19,6 +19,7 @@ from pi_team.presence import exited, owner_of, this_process
 from pi_team.record.directory import PRESENCE, REVISIONS, TeamDirectory
 from pi_team.record.envelope import Damaged
 from pi_team.record.filesystem import FileSystem, open_private_dir, unlink_quietly
+from pi_team.record.locks import LOCKS_DIRECTORY
 from pi_team.record.reading import read_envelope, read_slot, slot_number
 from pi_team.relocation import TOMBSTONE_PREFIX
 from pi_team.store import NEW_PREFIX
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _PEER_TEMPORARY: Final = re.compile(rf"(?:state|[1-9][0-9]*)\.json\.{_UUID}\.tmp")
 _PRIVATE: Final = re.compile(rf"\.({_UUID})\.[^.]+\.tmp")
-_PRESENCE_TEMPORARY: Final = re.compile(r"\.[a-z][a-z0-9-]{0,47}\.[^.]+\.tmp")
+_PRESENCE_TEMPORARY: Final = re.compile(r"\.[a-z][a-z0-9-]*\.[^.]+\.tmp")
+_HALF_LOCK: Final = re.compile(r"[a-z][a-z0-9-]{0,47}\.lock\.(?:break|restore)\.[0-9]+\.[0-9a-f]{32}")
 _HIDDEN: Final = re.compile(rf"(?:{re.escape(NEW_PREFIX)}|{re.escape(TOMBSTONE_PREFIX)}).+")
 
 
@@ -64,17 +66,18 @@ class Leftovers:
         self._path = path
 
     def of_directory(self) -> list[Leftover]:
-        """Half-made teams and tombstones. Raises RecordUnsafe, OSError."""
+        """Half-made teams, tombstones and half-made locks. Raises RecordUnsafe, OSError."""
         try:
             teams_fd = open_private_dir(self._fs, self._path, None, self._path)
         except FileNotFoundError:
             return []
         try:
-            return [
+            found = [
                 Leftover(name, directory=True)
                 for name in sorted(self._fs.listdir(teams_fd))
                 if _HIDDEN.fullmatch(name) and self._is_abandoned(name, teams_fd)
             ]
+            return found + self._locks(teams_fd)
         finally:
             self._fs.close(teams_fd)
 
@@ -98,13 +101,16 @@ class Leftovers:
         return found
 
     def sweep_directory(self) -> None:
-        """Remove half-made teams and tombstones that nobody owns; what cannot be removed stays."""
+        """Remove half-made teams, tombstones and half-made locks of nobody; what cannot be removed stays."""
         with contextlib.suppress(OSError, PiTeamError):
             for leftover in self.of_directory():
                 teams_fd = self._fs.open_dir(self._path)
                 try:
                     with contextlib.suppress(OSError):
-                        remove_tree(self._fs, leftover.name, teams_fd)
+                        if leftover.directory:
+                            remove_tree(self._fs, leftover.name, teams_fd)
+                        else:
+                            self._fs.unlink(leftover.name, teams_fd)
                 finally:
                     self._fs.close(teams_fd)
 
@@ -123,6 +129,21 @@ class Leftovers:
 
     # --- judging
 
+    def _locks(self, teams_fd: int) -> list[Leftover]:
+        """What the library of the stable lock left when it died while it took over a dead holder's."""
+        with contextlib.suppress(FileNotFoundError, PiTeamError):
+            locks_fd = open_private_dir(self._fs, LOCKS_DIRECTORY, teams_fd, LOCKS_DIRECTORY)
+            try:
+                # Its names bear a pid and no boot: age decides.
+                return [
+                    Leftover(f"{LOCKS_DIRECTORY}/{name}", directory=False)
+                    for name in sorted(self._fs.listdir(locks_fd))
+                    if _HALF_LOCK.fullmatch(name) and self._age(name, locks_fd) > LEFTOVER_AGE
+                ]
+            finally:
+                self._fs.close(locks_fd)
+        return []
+
     def _private_files(self, team: TeamDirectory, inner: str) -> Iterator[Leftover]:
         abandoned = {
             match[1]: name
@@ -131,13 +152,18 @@ class Leftovers:
         }
         if abandoned:
             # Listed after the files: a publication that is linked later has a living owner.
-            for publication in self._pending(team):
-                abandoned.pop(publication, None)
-        for name in abandoned.values():
-            yield Leftover(f"{inner}/{name}", directory=False)
+            try:
+                pending = set(self._pending(team))
+            except PiTeamError:
+                return  # a slot cannot be looked into, and any of them may be its publication
+            for name in (name for publication, name in abandoned.items() if publication not in pending):
+                yield Leftover(f"{inner}/{name}", directory=False)
 
     def _pending(self, team: TeamDirectory) -> Iterator[str]:
-        """The publications in slots above the record; all slots where the record cannot be read."""
+        """The publications in slots above the record; all slots where the record cannot be read.
+
+        Raises PiTeamError.
+        """
         try:
             record = read_envelope(team)
             revision = record.revision if record else 0
@@ -146,7 +172,7 @@ class Leftovers:
         for name in self._fs.listdir(team.revisions_fd):
             number = slot_number(name)
             if number is not None and number > revision:
-                with contextlib.suppress(Damaged, PiTeamError):
+                with contextlib.suppress(Damaged):
                     found = read_slot(team, number)
                     if found is not None and found.publication is not None:
                         yield found.publication.id

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from pi_team.administration import Administration
 from pi_team.domain import operations, views
 from pi_team.engine import Engine, Options, new_id
-from pi_team.errors import AliasAlive, MembershipLost, PiTeamError, TeamMoved, TeamUnknown
+from pi_team.errors import (
+    AliasAlive,
+    MembershipLost,
+    OutcomeUnknown,
+    PiTeamError,
+    StorageError,
+    TeamMoved,
+    TeamUnknown,
+)
 from pi_team.presence import Observer, Process, this_process
 from pi_team.record.filesystem import storage_error
 from pi_team.seats import Seat
@@ -113,6 +121,8 @@ class Mailbox(Administration):
             return change
 
         until = self._engine.clock.monotonic() + wait
+        # Before anybody is judged: without the directory nobody is known to be dead.
+        self._make_presence(seat)
         try:
             while True:
                 brief = wait > 0 and self._is_brief(seat, alias)
@@ -132,14 +142,29 @@ class Mailbox(Administration):
         sighting = seat.presence.read(alias)
         return member is not None and (sighting.presence is None or sighting.presence.seen <= member.seen)
 
-    def _write_presence(self, seat: Seat, alias: str, token: str, status: Status, now: float) -> None:
+    def _make_presence(self, seat: Seat) -> None:
         team = seat.directory.name
         try:
-            written = seat.presence.write(alias, token, status, process=seat.process, now=now)
+            if seat.directory.is_current():
+                seat.presence.make()
         except OSError as error:
-            raise storage_error(error, f"cannot write the presence of {alias} in team {team}") from error
+            raise storage_error(error, f"cannot make the presence directory of team {team}") from error
+
+    def _write_presence(self, seat: Seat, alias: str, token: str, status: Status, now: float) -> None:
+        """Write a member's presence, and note that its observer was there. Raises TeamMoved, StorageError."""
+        team = seat.directory.name
+        doing = f"cannot write the presence of {alias} in team {team}"
+        try:
+            written = seat.presence.write(alias, token, status, process=seat.process, now=now)
+            missing = not written and seat.directory.is_current()
+        except OSError as error:
+            raise storage_error(error, doing) from error
+        if missing:
+            hint = f"`pi-team doctor {team}` says what mends it."
+            raise StorageError(f"{doing}: its directory is missing", hint=hint)
         if not written:
             raise TeamMoved(f"team {team} was renamed or deleted meanwhile")
+        seat.observer.attended()
 
     def leave(self, owner: Membership) -> None:
         """Take the member offline, interrupting what it claimed. Refuses with MEMBERSHIP_LOST."""
@@ -148,12 +173,17 @@ class Mailbox(Administration):
                 owner.team,
                 lambda state, _: operations.leave(state, owner, now=self._engine.now(), new_id=new_id),
             )
-        finally:
-            with contextlib.suppress(PiTeamError):
-                seat = self._seat(owner)
-                seat.forget(owner.alias, owner.token)
-                seat.close()
-                del self._seats[owner.token]
+        except (MembershipLost, TeamMoved, TeamUnknown):
+            self._vacate(owner)
+            raise
+        self._vacate(owner)  # and not where the leave was refused: the member is still there then
+
+    def _vacate(self, owner: Membership) -> None:
+        with contextlib.suppress(PiTeamError):
+            seat = self._seat(owner)
+            seat.forget(owner.alias, owner.token)
+            seat.close()
+            del self._seats[owner.token]
 
     def heartbeat(self, owner: Membership, status: Status) -> None:
         """Say that the member lives; presence only, never the record, never a directory.
@@ -165,7 +195,6 @@ class Mailbox(Administration):
         if seat.observer.has_gap():
             self._require_current(owner)
         self._write_presence(seat, owner.alias, owner.token, status, self._engine.clock.wall())
-        seat.observer.attended()
         seat.attended = True
 
     def _require_current(self, owner: Membership) -> None:
@@ -193,8 +222,9 @@ class Mailbox(Administration):
 
         try:
             membership = self._engine.operate(team, rename, self._session(actor))
-        except PiTeamError:
-            if myself and seat is not None and actor is not None:
+        except PiTeamError as error:
+            # An unknown outcome may come true, and the member is found under the new alias then.
+            if myself and seat is not None and actor is not None and not isinstance(error, OutcomeUnknown):
                 seat.forget(new, actor.token)
             raise
         if myself and seat is not None and actor is not None:

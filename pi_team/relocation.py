@@ -22,6 +22,7 @@ from pi_team.errors import (
     RecordCorrupt,
     RecordMissing,
     RecordUnsafe,
+    StorageError,
     TeamExists,
     TeamMoved,
     TeamUnknown,
@@ -29,8 +30,8 @@ from pi_team.errors import (
     UnsupportedSchema,
 )
 from pi_team.limits import NAME_PATTERN
-from pi_team.record.directory import TeamDirectory
-from pi_team.record.filesystem import FileSystem, exists, open_private_dir, storage_error
+from pi_team.record.directory import TeamDirectory, has_moved
+from pi_team.record.filesystem import FileSystem, close_quietly, exists, open_private_dir, storage_error
 from pi_team.record.publication import CONFLICT_WAIT, Author, Conflict, Publisher
 from pi_team.tree import remove_tree
 
@@ -70,11 +71,32 @@ class Terms(Generic[T]):
 
 
 class _Renaming(Generic[T]):
-    """Reads payloads that name the old team and writes ones that name the new."""
+    """Reads payloads that name the old team or the new, and writes ones that name the new.
+
+    The new one too: a rename that was cut between its link and its installation left a slot that names the
+    new team above a record that names the old.
+    """
 
     def __init__(self, before: Codec[T], after: Codec[T]) -> None:
-        self.decode = before.decode
+        self._before = before
+        self._after = after
         self.encode = after.encode
+        self._renamed: list[T] = []
+
+    def decode(self, text: str) -> T:
+        try:
+            value = self._before.decode(text)
+        except ValueError:
+            with contextlib.suppress(ValueError):
+                self._renamed[:] = [self._after.decode(text)]
+                return self._renamed[0]
+            raise
+        self._renamed.clear()
+        return value
+
+    def is_renamed(self, value: T) -> bool:
+        """Whether the value that was decoded last names the new team already."""
+        return any(value is renamed for renamed in self._renamed)
 
 
 class Relocation:
@@ -158,10 +180,16 @@ class Relocation:
                         raise
 
     def _require_path(self, team: str) -> None:
-        """Refuse before a lock would need a directory that nobody made. Raises TeamUnknown, StorageError."""
+        """Refuse before a lock is put into a directory that nobody made, or that is not ours alone.
+
+        Raises:
+            TeamUnknown, RecordUnsafe, StorageError.
+        """
         try:
-            if not exists(self._fs, self.path):
-                raise TeamUnknown(f"there is no team {team} in {self.path}")
+            with self._open_teams():
+                pass
+        except FileNotFoundError as error:
+            raise TeamUnknown(f"there is no team {team} in {self.path}") from error
         except OSError as error:
             raise storage_error(error, f"cannot read {self.path}") from error
 
@@ -173,8 +201,19 @@ class Relocation:
         if taken:
             raise TeamExists(f"team {new} exists already")
 
-    def _inner(self, directory: TeamDirectory, patience: Patience) -> contextlib.AbstractContextManager[None]:
-        return self._locks.compatibility(directory.fd, directory.name, patience)
+    @contextlib.contextmanager
+    def _inner(self, directory: TeamDirectory, patience: Patience) -> Iterator[None]:
+        """Hold the compatibility lock of an open team, whose stable lock is held. Raises TeamMoved too."""
+        if has_moved(directory):
+            raise _moved(directory.name)  # while this waited for the stable lock
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(self._locks.compatibility(directory.fd, directory.name, patience))
+            except StorageError as error:
+                if has_moved(directory):
+                    raise _moved(directory.name) from error
+                raise
+            yield
 
     def _is_half_renamed(self, new: str, codec: Codec[T], after: Codec[T]) -> bool:
         """Whether the directory of the new name holds a record that names the old one, and only that."""
@@ -198,18 +237,24 @@ class Relocation:
         patience: Patience,
     ) -> None:
         """Publish the next revision under the new name, looking again at every conflict."""
+        codec = _Renaming(before.codec, after)
 
         def change(value: T) -> T:
+            if codec.is_renamed(value):
+                return value  # what was cut short had got this far, or another process was faster
             vacated, refusal = before.vacate(value, directory)
             if refusal is not None:
                 raise refusal  # a member joined meanwhile
             return retitle(vacated)
 
+        self._attempts(directory, codec, change, patience)
         try:
-            self._attempts(directory, _Renaming(before.codec, after), change, patience)
-        except RecordCorrupt:
-            # Another process finished the same rename in the meantime.
-            self._publisher.read(directory, after)
+            # A power cut that put the record back would leave a team that bears its old name once more.
+            self._fs.fsync(directory.fd)
+        except OSError as error:
+            raise OutcomeUnknown(
+                f"the team is renamed to {directory.name}, and that may not survive a power cut: {error}"
+            ) from error
 
     # --- delete
 
@@ -237,8 +282,6 @@ class Relocation:
             self._locks.stable(team, patience=patience),
             self._inner(directory, patience),
         ):
-            if not directory.is_current():
-                raise TeamMoved(f"team {team} was renamed or deleted meanwhile")
             readable = self._require_readable(directory, terms.codec, damaged=damaged)
             if readable:
                 self._require_vacant(directory, terms, patience)
@@ -254,7 +297,9 @@ class Relocation:
                 with self._open_teams() as teams_fd:
                     remove_tree(self._fs, directory.name, teams_fd)
             except OSError as error:
-                raise storage_error(error, f"team {team} is deleted; its files are not all gone") from error
+                refusal = storage_error(error, f"team {team} is deleted; its files are not all gone")
+                refusal.hint = "The team is gone for everybody; a later sweep removes what is left of it."
+                raise refusal from error
 
     def _require_readable(self, directory: TeamDirectory, codec: Codec[T], *, damaged: bool) -> bool:
         try:
@@ -300,18 +345,33 @@ class Relocation:
         source = directory.name
         try:
             with self._open_teams() as teams_fd:
-                self._place(source, target, teams_fd)
+                failure: OSError | None = None
+                try:
+                    self._place(source, target, teams_fd)
+                except OSError as error:
+                    failure = error
+                # Whatever the call said: the new name tells whether it took effect, and on what.
                 directory.name = target
-                if not directory.is_current():
-                    # What bore the name was not what was opened: put it back where it was.
+                if not self._bears_its_name(directory, source):
                     directory.name = source
+                    if failure is not None:
+                        raise failure
+                    # What bore the name was not what was opened: put it back where it was.
                     self._place(target, source, teams_fd)
-                    raise TeamMoved(f"team {source} was renamed or deleted meanwhile")
+                    raise _moved(source)
                 self._sync_names(teams_fd, f"the directory of team {source} was moved")
         except FileNotFoundError as error:
-            raise TeamMoved(f"team {source} was renamed or deleted meanwhile") from error
+            raise _moved(source) from error
         except OSError as error:
             raise storage_error(error, f"cannot move team {source}") from error
+
+    def _bears_its_name(self, directory: TeamDirectory, source: str) -> bool:
+        try:
+            return directory.is_current()
+        except OSError as error:
+            raise OutcomeUnknown(
+                f"the directory of team {source} may have been moved to {directory.name}: {error}"
+            ) from error
 
     # --- moving
 
@@ -337,4 +397,8 @@ class Relocation:
         try:
             yield fd
         finally:
-            self._fs.close(fd)
+            close_quietly(self._fs, fd)
+
+
+def _moved(team: str) -> TeamMoved:
+    return TeamMoved(f"team {team} was renamed or deleted meanwhile")

@@ -19,6 +19,7 @@ from pi_team.record import envelope
 from pi_team.record.directory import PRESENCE, RECORD, REVISIONS
 from pi_team.record.filesystem import (
     FileSystem,
+    close_quietly,
     exists,
     link_error,
     same_file,
@@ -48,8 +49,11 @@ def default_path() -> str:
 class Store(Relocation):
     """The teams below one directory; the arguments are those of :class:`Relocation`."""
 
-    def names(self) -> list[str]:
+    def names(self, *, links: bool = False) -> list[str]:
         """The names of the team directories, sorted; empty where nothing was ever created.
+
+        Args:
+            links: whether also of symbolic links that stand where a team would, and are none.
 
         Raises:
             RecordUnsafe: the teams directory is not ours alone.
@@ -60,7 +64,7 @@ class Store(Relocation):
                 return sorted(
                     name
                     for name in self._fs.listdir(teams_fd)
-                    if _NAME.fullmatch(name) and _is_directory(self._fs, name, teams_fd)
+                    if _NAME.fullmatch(name) and _is_directory(self._fs, name, teams_fd, links=links)
                 )
         except FileNotFoundError:
             return []
@@ -80,13 +84,14 @@ class Store(Relocation):
         check_name(team)
         try:
             self._ensure_path()
-            with self._locks.stable(team, patience=patience), self._open_teams() as teams_fd:
+            # The checks begin at the teams directory: not even a lock is put into an unsafe one.
+            with self._open_teams() as teams_fd, self._locks.stable(team, patience=patience):
                 if exists(self._fs, team, teams_fd):
                     raise TeamExists(f"team {team} exists already")
                 hidden = f"{NEW_PREFIX}{team}-{uuid.uuid4()}.{self._author().owner}"
                 try:
                     self._build(hidden, teams_fd, payload)
-                    self._place(hidden, team, teams_fd)
+                    self._appear(hidden, team, teams_fd)
                 except BaseException:
                     with contextlib.suppress(OSError):
                         remove_tree(self._fs, hidden, teams_fd)
@@ -94,6 +99,14 @@ class Store(Relocation):
                 self._sync_names(teams_fd, f"team {team} was created")
         except OSError as error:
             raise storage_error(error, f"cannot create team {team}") from error
+
+    def _appear(self, hidden: str, team: str, teams_fd: int) -> None:
+        try:
+            self._place(hidden, team, teams_fd)
+        except OSError:
+            # Whatever the call said: the hidden name is this creation's alone, and gone once it took effect.
+            if exists(self._fs, hidden, teams_fd):
+                raise
 
     def probe(self) -> None:
         """Try, in a hidden directory, what the protocol needs of the file system; nothing is left.
@@ -127,7 +140,7 @@ class Store(Relocation):
             try:
                 self._fs.fsync(parent_fd)
             finally:
-                self._fs.close(parent_fd)
+                close_quietly(self._fs, parent_fd)
 
     def _build(self, hidden: str, teams_fd: int, payload: str) -> None:
         fs = self._fs
@@ -180,11 +193,12 @@ def _opened(fs: FileSystem, name: str, dir_fd: int) -> Iterator[int]:
     try:
         yield fd
     finally:
-        fs.close(fd)
+        close_quietly(fs, fd)
 
 
-def _is_directory(fs: FileSystem, name: str, dir_fd: int) -> bool:
+def _is_directory(fs: FileSystem, name: str, dir_fd: int, *, links: bool) -> bool:
     try:
-        return stat.S_ISDIR(fs.stat(name, dir_fd).st_mode)
+        mode = fs.stat(name, dir_fd).st_mode
     except FileNotFoundError:
         return False
+    return stat.S_ISDIR(mode) or (links and stat.S_ISLNK(mode))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pi_team.cli.output import has_person
 from pi_team.errors import ConfirmationRequired
 from pi_team.text import harmless
 
@@ -24,7 +25,7 @@ def confirmed(output: Output, question: str, *, yes: bool) -> bool:
     """
     if yes:
         return True
-    if output.as_json or not sys.stdin.isatty():
+    if output.as_json or not has_person(sys.stdin):
         raise ConfirmationRequired(f"nobody can be asked: {question}")
     try:
         agreed = click.confirm(harmless(question, multiline=False), err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pi_team.cli import killed_writer
-from pi_team.cli.output import coloured, paint
+from pi_team.cli.output import coloured, paint, write
 from pi_team.cli.parameters import json_option
 from pi_team.cli.stage import Stage
 from pi_team.errors import DemoFailed
@@ -61,7 +61,7 @@ class Narrator:
             raise DemoFailed(f"this does not hold: {text}")
         if not self._output.as_json:
             mark = paint("ok", "green", on=coloured(sys.stdout))
-            print(f"  {mark} {self._seconds():5.1f} s  {text}", flush=True)
+            write(f"  {mark} {self._seconds():5.1f} s  {text}", sys.stdout)
 
     def _seconds(self) -> float:
         return round(time.monotonic() - self._began, 2)
@@ -171,8 +171,10 @@ def _messages(stage: Stage) -> tuple[Message, ...]:
 
 
 def _only(stage: Stage, kind: str) -> Message:
-    (message,) = (message for message in _messages(stage) if message.kind == kind)
-    return message
+    found = [message for message in _messages(stage) if message.kind == kind]
+    if len(found) != 1:
+        raise DemoFailed(f"the record has {len(found)} messages of the kind {kind}, not one")
+    return found[0]
 
 
 def _outcomes(results: list[Message]) -> list[str]:

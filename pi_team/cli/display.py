@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from pi_team.cli.output import Cell, styled_status
+from pi_team.cli.output import Cell, Column, styled_status
 from pi_team.cli.wording import ago, clock_time
 from pi_team.text import harmless
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pi_team.domain.views import FlowEntry, TeamView
 
 __all__ = [
-    "FLOW_HEADERS",
-    "MEMBER_HEADERS",
-    "MESSAGE_HEADERS",
+    "FLOW_COLUMNS",
+    "MEMBER_COLUMNS",
+    "MESSAGE_COLUMNS",
     "flow_rows",
     "member_rows",
     "message_block",
@@ -29,9 +29,32 @@ __all__ = [
     "state_of",
 ]
 
-MEMBER_HEADERS: Final = ("ALIAS", "STATUS", "JOINED", "PID", "DIRECTORY")
-FLOW_HEADERS: Final = ("FROM", "OWED BY", "STATE", "SINCE", "ID", "SUBJECT")
-MESSAGE_HEADERS: Final = ("TIME", "FROM", "TO", "KIND", "STATE", "ID", "SUBJECT")
+_STATE: Final = Column("STATE", rigid=True)
+_ID: Final = Column("ID", rigid=True)
+MEMBER_COLUMNS: Final = (
+    Column("ALIAS"),
+    Column("STATUS", rigid=True),
+    Column("JOINED", rigid=True),
+    Column("PID", rigid=True),
+    Column("DIRECTORY"),
+)
+FLOW_COLUMNS: Final = (
+    Column("FROM"),
+    Column("OWED BY"),
+    _STATE,
+    Column("SINCE", rigid=True),
+    _ID,
+    Column("SUBJECT"),
+)
+MESSAGE_COLUMNS: Final = (
+    Column("TIME", rigid=True),
+    Column("FROM"),
+    Column("TO"),
+    Column("KIND", rigid=True),
+    _STATE,
+    _ID,
+    Column("SUBJECT"),
+)
 _HOME: Final = os.path.expanduser("~")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pi_team.cli.confirm import confirmed
-from pi_team.cli.output import Cell
+from pi_team.cli.output import Cell, Column
 from pi_team.cli.parameters import any_team_argument, json_option, team_argument, yes_option
 from pi_team.errors import RecordCorrupt, RecordMissing, RecordUnsafe
 from pi_team.mailbox import Mailbox
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor", "recover"]
 
-_HISTORY_HEADERS: Final = ("REVISION", "STATE", "MEMBERS", "MESSAGES", "LATEST MESSAGE, OR FAULT")
+_HISTORY_COLUMNS: Final = (
+    Column("REVISION", rigid=True),
+    Column("STATE", rigid=True),
+    Column("MEMBERS", rigid=True),
+    Column("MESSAGES", rigid=True),
+    Column("LATEST MESSAGE, OR FAULT"),
+)
 
 
 @click.command(short_help="Check files, permissions and locks; say what mends them.")
@@ -64,7 +70,7 @@ def recover(output: Output, *, team: str, revision: int | None, yes: bool) -> in
     """
     mailbox = Mailbox(notice=output.remark)
     history = mailbox.revisions(team)
-    output.table(_HISTORY_HEADERS, [_history_row(report) for report in history])
+    output.table(_HISTORY_COLUMNS, [_history_row(report) for report in history])
     if revision is None and _is_readable(mailbox, team):
         output.json({"team": team, "revisions": [_history_object(report) for report in history]})
         output.remark(f"The record of {team} is intact. --revision N goes back to an earlier one.")

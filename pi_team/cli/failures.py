@@ -31,13 +31,15 @@ def as_internal(defect: Exception) -> PiTeamError:
 
 def report(error: PiTeamError, *, as_json: bool) -> int:
     """Print the error to standard error and return the exit status of the command that ends with it."""
+    from pi_team.cli.output import write  # noqa: PLC0415 - start-up
+
     line = json.dumps({"error": error.to_json()}) if as_json else _line(error, sys.stderr)
-    with contextlib.suppress(OSError):  # whoever closed standard error does not want to know
-        print(line, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError, PiTeamError):  # whoever closed standard error does not want to know
+        write(line, sys.stderr)
     return _EXIT_STATUS.get(error.code, 1)
 
 
-def _line(error: PiTeamError, stream: TextIO) -> str:
+def _line(error: PiTeamError, stream: TextIO | None) -> str:
     from pi_team.cli.output import coloured, paint  # noqa: PLC0415 - start-up
     from pi_team.text import harmless  # noqa: PLC0415 - start-up
 

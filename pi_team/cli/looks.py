@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pi_team.cli import display
 from pi_team.cli.objects import flow_look, members_look, messages_look
-from pi_team.cli.output import Cell
+from pi_team.cli.output import Cell, Column
 from pi_team.cli.parameters import json_option, team_argument
 from pi_team.cli.wording import plural, short_ids
 from pi_team.errors import PiTeamError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pi_team.cli.output import Output
 
 __all__ = ["log", "members", "status", "teams"]
+
+_TEAM_COLUMNS: Final = (Column("TEAM"), Column("MEMBERS", rigid=True), Column("UNRESOLVED", rigid=True))
 
 
 @click.command(short_help="List the teams.")
@@ -37,7 +39,7 @@ def teams(output: Output) -> None:
     if not names:
         output.remark(f"No teams in {mailbox.path} yet. `pi-team create NAME` makes one.")
     elif output.terminal:
-        output.table(("TEAM", "MEMBERS", "UNRESOLVED"), [_team_row(mailbox, name) for name in names])
+        output.table(_TEAM_COLUMNS, [_team_row(mailbox, name) for name in names])
     else:
         for name in names:
             output.line(name)
@@ -65,7 +67,7 @@ def members(output: Output, *, team: str) -> None:
     """List the members of TEAM: who is there, and since when not."""
     view = Mailbox(notice=output.remark).look(team)
     output.json(members_look(view))
-    output.table(display.MEMBER_HEADERS, display.member_rows(view, time.time()))
+    output.table(display.MEMBER_COLUMNS, display.member_rows(view, time.time()))
     if not view.members:
         output.remark(
             f"Nobody has joined {team} yet. `/team join {team} ALIAS` in a session, or "
@@ -82,7 +84,7 @@ def status(output: Output, *, team: str) -> None:
     view = Mailbox(notice=output.remark).look(team)
     output.json(flow_look(view))
     short = short_ids(message.id for message in view.messages)
-    output.table(display.FLOW_HEADERS, display.flow_rows(view.flow, short, time.time()))
+    output.table(display.FLOW_COLUMNS, display.flow_rows(view.flow, short, time.time()))
     if not view.flow:
         output.remark(
             f"Nobody owes a result in {team}. `pi-team ask {team} ALIAS TEXT --as ME` asks for one."
@@ -101,8 +103,10 @@ def log(output: Output, *, team: str, bodies: bool) -> None:
     short = short_ids(message.id for message in view.messages)
     if bodies:
         for message in view.messages:
-            output.block(display.message_block(message, short[message.id]) + "\n")
+            output.block(
+                display.message_block(message, short[message.id] if output.terminal else message.id) + "\n"
+            )
     else:
-        output.table(display.MESSAGE_HEADERS, display.message_rows(view.messages, short))
+        output.table(display.MESSAGE_COLUMNS, display.message_rows(view.messages, short))
     if not view.messages:
         output.remark(f"No messages in {team} yet. `pi-team send {team} ALIAS TEXT --as ME` sends one.")

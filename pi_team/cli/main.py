@@ -39,20 +39,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _guarded(words: list[str]) -> int:
     """Run the words; every way of ending becomes an exit status."""
-    from pi_team.cli import failures, signals  # noqa: PLC0415 - start-up, see main
-    from pi_team.errors import PiTeamError  # noqa: PLC0415 - as above
+    from pi_team.cli import signals  # noqa: PLC0415 - start-up, see main
 
     _print_anything()
-    as_json = _wants_json(words)
     try:
         with signals.stoppable():
-            status = _invoke(words, as_json=as_json)
-            sys.stdout.flush()
-            return status
+            return _reported(words)
     except signals.Stopped as stopped:
         return stopped.exit_status
-    except BrokenPipeError:
-        return _pipe_closed()
+    finally:
+        _let_go_of_streams()
+
+
+def _reported(words: list[str]) -> int:
+    """Run the words and say what went wrong."""
+    from pi_team.cli import failures  # noqa: PLC0415 - start-up, see main
+    from pi_team.errors import PiTeamError  # noqa: PLC0415 - as above
+
+    as_json = _wants_json(words)
+    try:
+        return _invoke(words, as_json=as_json)
+    except BrokenPipeError:  # the reader of our output has left (`| head`): as a program killed by SIGPIPE
+        return _PIPE_CLOSED
     except PiTeamError as error:
         return failures.report(error, as_json=as_json)
     except Exception as defect:  # noqa: BLE001 - the last line of defence; it says what happened
@@ -60,7 +68,10 @@ def _guarded(words: list[str]) -> int:
 
 
 def _invoke(words: list[str], *, as_json: bool) -> int:
-    """Let click run the sub-command; its own complaints become ours."""
+    """Let click parse the words and run the sub-command; its own complaints become ours.
+
+    Not through click's `main`, which has ways of its own to end a program.
+    """
     import click  # noqa: PLC0415 - start-up, see main
 
     from pi_team.cli.app import app  # noqa: PLC0415 - as above
@@ -68,7 +79,10 @@ def _invoke(words: list[str], *, as_json: bool) -> int:
     from pi_team.errors import UsageError  # noqa: PLC0415 - as above
 
     try:
-        status = app.main(words, prog_name=_PROGRAM, standalone_mode=False, obj=Output(as_json=as_json))
+        with app.make_context(_PROGRAM, words, obj=Output(as_json=as_json)) as context:
+            status = app.invoke(context)
+    except click.exceptions.Exit as end:  # --help and --version
+        return end.exit_code
     except click.UsageError as error:
         raise _usage_error(error, as_json=as_json) from error
     except click.ClickException as error:
@@ -79,12 +93,13 @@ def _invoke(words: list[str], *, as_json: bool) -> int:
 def _usage_error(error: click.UsageError, *, as_json: bool) -> UsageError:
     from click.exceptions import NoArgsIsHelpError  # noqa: PLC0415 - start-up, see main
 
+    from pi_team.cli.output import write  # noqa: PLC0415 - as above
     from pi_team.errors import UsageError  # noqa: PLC0415 - as above
 
     path = _PROGRAM if error.ctx is None else error.ctx.command_path
     if isinstance(error, NoArgsIsHelpError):
         if not as_json:
-            print(error.format_message() + "\n", file=sys.stderr)
+            write(error.format_message() + "\n", sys.stderr)
         return UsageError("no command was given", hint=f"`{path} --help` lists them.")
     return UsageError(error.format_message(), hint=f"`{path} --help` shows the usage.")
 
@@ -112,9 +127,13 @@ def _complete(words: list[str]) -> int:
     return 0
 
 
-def _pipe_closed() -> int:
-    """The reader of our output has left (`| head`): end quietly, as a program killed by SIGPIPE does."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
-    return _PIPE_CLOSED
+def _let_go_of_streams() -> None:
+    """Flush what can be flushed; what nobody takes must not change the exit status when Python ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, stream.fileno())
+            os.close(nothing)

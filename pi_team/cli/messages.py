@@ -123,22 +123,24 @@ def inbox(output: Output, *, team: str, me: str, peek: bool) -> None:
     messages = [message for message in waiting if message.kind != "request"]
     if messages and not peek:
         with joined(mailbox, output, team, me, wait=limits.WRITE_PATIENCE) as owner:
-            messages = [*_take(mailbox, owner, messages)]
+            taken = _take(mailbox, owner, messages)
+            view = mailbox.look(team)
+            messages = [message for message in view.messages if message.id in taken]
     output.json(messages_look(attrs.evolve(view, messages=tuple(messages))))
     for message in messages:
         output.block(message_block(message, message.id))
     _remark_on_rest(output, team, me, len(messages), len(waiting) - len(messages))
 
 
-def _take(mailbox: Mailbox, owner: Membership, messages: list[Message]) -> list[Message]:
-    """Make the notes seen and the results settled; what of them was still there to take."""
+def _take(mailbox: Mailbox, owner: Membership, waiting: list[Message]) -> set[str]:
+    """Make the notes seen and the results settled; the ids of what was still there to take."""
     with shielded():
-        taken = list(mailbox.notes(owner))
-        for message in messages:
+        taken = {note.id for note in mailbox.notes(owner)}
+        for message in waiting:
             if message.kind == "result" and mailbox.claim(owner, message_id=message.id):
                 mailbox.settle(owner, message.id, TAKEN)
-                taken.append(message)
-    return sorted(taken, key=lambda message: message.created)
+                taken.add(message.id)
+    return taken
 
 
 def _remark_on_rest(output: Output, team: str, me: str, shown: int, requests: int) -> None:

@@ -9,18 +9,32 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TextIO
 
+from pi_team.errors import StorageError
 from pi_team.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Cell", "Output", "coloured", "console", "is_terminal", "paint", "rich_table", "styled_status"]
+__all__ = [
+    "Cell",
+    "Column",
+    "Output",
+    "coloured",
+    "console",
+    "has_person",
+    "is_terminal",
+    "paint",
+    "rich_table",
+    "styled_status",
+    "write",
+]
 
 _ANSI: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _STATUS_STYLES: Final = {
@@ -37,12 +51,17 @@ _STATUS_STYLES: Final = {
 }
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a person is likely to read the stream."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+def has_person(stream: TextIO | None) -> bool:
+    """Whether a person is at the other end of the stream; None is a closed one."""
+    return stream is not None and stream.isatty()
 
 
-def coloured(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether the stream shows colours and tables to a person."""
+    return has_person(stream) and os.environ.get("TERM") != "dumb"
+
+
+def coloured(stream: TextIO | None) -> bool:
     """Whether to colour the stream (https://no-color.org)."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR")
 
@@ -64,6 +83,31 @@ def console(stream: TextIO) -> Console:
     return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # the reader has left, which is its right
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the output: {error.strerror}",
+            hint="What was asked for may have been done all the same.",
+        ) from error
+
+
+def write(text: str, stream: TextIO | None) -> None:
+    """Print a line or more at once; nothing where the stream is closed.
+
+    Raises:
+        StorageError: the stream cannot be written to.
+        BrokenPipeError: its reader has left.
+    """
+    if stream is not None:
+        with _writing():
+            print(text, file=stream, flush=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One cell of a table.
@@ -77,6 +121,19 @@ class Cell:
     text: str
     shown: str = ""
     style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Args:
+        title: its header.
+        rigid: never narrowed: short by construction, and worthless when cut.
+    """
+
+    title: str
+    rigid: bool = False
 
 
 class Output:
@@ -97,49 +154,45 @@ class Output:
     def line(self, text: str, style: str = "") -> None:
         """One harmless line of data; nothing with `--json`."""
         if not self.as_json:
-            print(
-                paint(harmless(text, multiline=False), style, on=bool(style) and coloured(sys.stdout)),
-                flush=True,
-            )
+            write(paint(harmless(text, multiline=False), style, on=coloured(sys.stdout)), sys.stdout)
 
     def block(self, text: str) -> None:
         """Text of several lines, made harmless and ended by a newline; nothing with `--json`."""
         if not self.as_json:
-            print(harmless(text, multiline=True), flush=True)
+            write(harmless(text, multiline=True), sys.stdout)
 
     def json(self, value: object) -> None:
         """One JSON value in one line; nothing without `--json`."""
         if self.as_json:
-            print(json.dumps(value, separators=(",", ":")), flush=True)
+            write(json.dumps(value, separators=(",", ":")), sys.stdout)
 
     def remark(self, text: str) -> None:
         """A line for people, on standard error; nothing with `--json`."""
         if not self.as_json:
-            line = harmless(text, multiline=False)
-            print(paint(line, "dim", on=coloured(sys.stderr)), file=sys.stderr, flush=True)
+            write(paint(harmless(text, multiline=False), "dim", on=coloured(sys.stderr)), sys.stderr)
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
         """A table in a terminal, tab-separated lines without headers in a pipe, nothing with `--json`."""
         if self.as_json:
             return
         if self.terminal:
-            console(sys.stdout).print(rich_table(headers, rows))
+            with _writing():
+                console(sys.stdout).print(rich_table(columns, rows))
         else:
             for row in rows:
-                print("\t".join(harmless(cell.text, multiline=False) for cell in row))
+                write("\t".join(harmless(cell.text, multiline=False) for cell in row), sys.stdout)
 
 
-def rich_table(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
+def rich_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> Table:
     """The rows as a table that fits whatever width it gets, each row in one line."""
     from rich.table import Table  # noqa: PLC0415 - a command in a pipe starts without it
     from rich.text import Text  # noqa: PLC0415 - as above
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, header in enumerate(headers):
-        # The last column takes what is left and is cut; the others are short by construction.
-        table.add_column(
-            header, no_wrap=True, overflow="ellipsis", ratio=None if number < len(headers) - 1 else 1
-        )
+    for column in columns:
+        # Of the columns that may wrap, the widest are narrowed first; the cells themselves do not wrap.
+        table.add_column(column.title, no_wrap=column.rigid)
     for row in rows:
-        table.add_row(*(Text(harmless(cell.shown or cell.text, multiline=False), cell.style) for cell in row))
+        shown = [(harmless(cell.shown or cell.text, multiline=False), cell.style) for cell in row]
+        table.add_row(*(Text(text, style, no_wrap=True, overflow="ellipsis") for text, style in shown))
     return table

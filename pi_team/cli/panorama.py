@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from pi_team.cli.output import Cell
+    from pi_team.cli.output import Cell, Column
     from pi_team.domain.views import TeamView
 
 __all__ = ["Panorama"]
@@ -50,21 +50,21 @@ class Panorama:
         messages = display.message_rows(view.messages[-room:], short)
         title = f"{view.team}  revision {view.revision}  {clock_time(now * 1000)}  Ctrl-C ends"
         yield Text(fit(title, options.max_width), "bold")
-        yield from _section(display.MEMBER_HEADERS, members, share, "Nobody has joined yet.")
+        yield from _section(display.MEMBER_COLUMNS, members, share, "Nobody has joined yet.")
         yield Text()
-        yield from _section(display.FLOW_HEADERS, flow, share, "Nobody owes a result.")
+        yield from _section(display.FLOW_COLUMNS, flow, share, "Nobody owes a result.")
         yield Text()
-        yield from _section(display.MESSAGE_HEADERS, messages, room, "No messages yet.")
+        yield from _section(display.MESSAGE_COLUMNS, messages, room, "No messages yet.")
 
 
 def _section(
-    headers: Sequence[str], rows: Sequence[Sequence[Cell]], lines: int, empty: str
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], lines: int, empty: str
 ) -> Iterator[RenderableType]:
     """A table of at most so many lines below its header, the last of which states what is left out."""
     if not rows:
         yield Text(empty, "dim")
         return
     whole = len(rows) <= lines
-    yield rich_table(headers, rows if whole else rows[: lines - 1])
+    yield rich_table(columns, rows if whole else rows[: lines - 1])
     if not whole:
         yield Text(f"and {len(rows) - lines + 1} more", "dim")

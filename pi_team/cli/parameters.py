@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,9 +16,10 @@ from click.shell_completion import CompletionItem
 from pi_team.text import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pi_team.domain.model import Message
+    from pi_team.domain.views import TeamView
     from pi_team.mailbox import Mailbox
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "any_team_argument",
     "as_option",
     "json_option",
+    "limit_option",
     "member_argument",
     "reply_option",
     "request_argument",
@@ -34,6 +36,8 @@ __all__ = [
     "timeout_option",
     "yes_option",
 ]
+
+_Command = TypeVar("_Command", bound="Callable[..., object] | click.Command")
 
 ALIAS_VARIABLE: Final = "PI_TEAM_ALIAS"
 """The environment variable that `--as` defaults to."""
@@ -51,6 +55,11 @@ def _items(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
+def _look(ctx: click.Context) -> TeamView:
+    """The team of the line being typed; behind an option without its value click has not yet named it."""
+    return _mailbox().look(ctx.params.get("team") or ctx.args[0])
+
+
 def _own_alias(ctx: click.Context) -> str | None:
     return ctx.params.get("me") or os.environ.get(ALIAS_VARIABLE)
 
@@ -61,14 +70,14 @@ def _teams(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
 
 def _members(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Every alias of the team."""
-    view = _mailbox().look(ctx.params["team"])
+    view = _look(ctx)
     return _items((entry.member.alias for entry in view.members), incomplete)
 
 
 def _teammates(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Every alias of the team but the own one."""
     own = _own_alias(ctx)
-    view = _mailbox().look(ctx.params["team"])
+    view = _look(ctx)
     return _items((entry.member.alias for entry in view.members if entry.member.alias != own), incomplete)
 
 
@@ -84,7 +93,7 @@ def _messages(ctx: click.Context, incomplete: str, *, requests_only: bool) -> li
             return message.kind == "request" and own in {None, message.sender}
         return own in {None, message.sender, message.recipient}
 
-    messages = reversed(_mailbox().look(ctx.params["team"]).messages)
+    messages = reversed(_look(ctx).messages)
     return [
         CompletionItem(message.id, help=fit(message.subject, _HELP_CELLS))
         for message in messages
@@ -104,6 +113,11 @@ def _not_nan(_ctx: click.Context, _param: click.Parameter, value: float | None) 
     if value is not None and math.isnan(value):
         raise click.BadParameter("nan is not a number of seconds")
     return value
+
+
+def _seconds_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
+    seconds = click.FloatRange(min=0, min_open=True)
+    return click.option(name, metavar="SECONDS", type=seconds, callback=_not_nan, help=help_text)
 
 
 team_argument = click.argument("team", shell_complete=_teams)
@@ -128,13 +142,8 @@ reply_option = click.option(
     help="The message that this one follows up, in its thread; the beginning of its id will do.",
     shell_complete=_parents,
 )
-timeout_option = click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=_not_nan,
-    help="Give up waiting after so many seconds; without it, wait for ever.",
-)
+timeout_option = _seconds_option("--timeout", "Give up waiting after so many seconds; without it, never.")
+limit_option = _seconds_option("--timeout", "End CMD after so many seconds, and fail the request.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 json_option = click.option(
     "--json",

@@ -55,8 +55,9 @@ def ask(
     mailbox = Mailbox(notice=output.remark)
     text = text_of(text)
     with joined(mailbox, output, team, me, wait=limits.WRITE_PATIENCE) as owner:
-        request = post(mailbox, owner, alias, text, kind="request", subject=subject, parent=parent)
-        output.remark(f"asked {alias}; waiting for the result of {request.id}")
+        with shielded():
+            request = post(mailbox, owner, alias, text, kind="request", subject=subject, parent=parent)
+            output.remark(f"queued as {request.id}; waiting for its result")
         result = _await_result(mailbox, output, owner, request.id, timeout=timeout)
     return _show(output, result)
 
@@ -77,7 +78,7 @@ def wait(output: Output, *, team: str, identifier: str, me: str, timeout: float 
     mailbox = Mailbox(notice=output.remark)
     view = mailbox.look(team)
     request = own_request(view.messages, identifier, me)
-    result = _result_of(view.messages, request.id)
+    result = _ending_of(view.messages, request.id)
     if result is None or result.state == "pending":
         with joined(mailbox, output, team, me, wait=limits.WRITE_PATIENCE) as owner:
             result = _await_result(mailbox, output, owner, request.id, timeout=timeout)
@@ -87,15 +88,15 @@ def wait(output: Output, *, team: str, identifier: str, me: str, timeout: float 
 def _await_result(
     mailbox: Mailbox, output: Output, owner: Membership, request_id: str, *, timeout: float | None
 ) -> Message:
-    """Wait as a present member until the result is there, and take it.
+    """Wait as a present member until the result of the request is there, and take it.
 
     Raises:
         TimedOut: it did not come in time.
     """
     later = f"`pi-team wait {owner.team} {request_id} --as {owner.alias}`"
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    attendance = Attendance(mailbox, owner, "busy")
     try:
+        attendance = Attendance(mailbox, owner, "busy")
         with mailbox.changes(owner.team) as changes:
             while (result := _take_result(mailbox, owner, request_id)) is None:
                 rest = deadline - time.monotonic()
@@ -113,34 +114,41 @@ def _await_result(
 
 
 def _take_result(mailbox: Mailbox, owner: Membership, request_id: str) -> Message | None:
-    """The result if it is there by now; claims and settles it where that was not done before."""
+    """How the request ended, if it has; claims and settles its result where that was not done before."""
     with shielded():
         snapshot = mailbox.snapshot(owner)
         if snapshot.sweepable:
             mailbox.sweep(owner)
             snapshot = mailbox.snapshot(owner)
-        result = _result_of(snapshot.messages, request_id)
-        if result is not None and result.state == "pending" and mailbox.claim(owner, message_id=result.id):
-            mailbox.settle(owner, result.id, TAKEN)
-    return result
+        ending = _ending_of(snapshot.messages, request_id)
+        if ending is None or ending.state != "pending":
+            return ending
+        if mailbox.claim(owner, message_id=ending.id):
+            mailbox.settle(owner, ending.id, TAKEN)
+        return _ending_of(mailbox.snapshot(owner).messages, request_id)
 
 
-def _result_of(messages: Iterable[Message], request_id: str) -> Message | None:
+def _ending_of(messages: Iterable[Message], request_id: str) -> Message | None:
+    """The result of a request; the request itself where it was cancelled, so that none will ever come."""
+    cancelled = None
     for message in messages:
         if message.kind == "result" and message.parent_id == request_id:
             return message
-    return None
+        if message.id == request_id and message.state == "interrupted":
+            cancelled = message
+    return cancelled
 
 
-def _show(output: Output, result: Message) -> int:
-    """Print the result; the exit status that says its outcome."""
-    output.json(message_object(result))
-    report = result.report
-    outcome = "interrupted" if report is None else report.outcome
-    if result.body:
-        output.block(result.body)
-    if outcome != "completed":
-        output.remark(f"{result.sender}: {outcome}")
-    for path in () if report is None else report.files:
+def _show(output: Output, ending: Message) -> int:
+    """Print how a request ended; the exit status that says it."""
+    output.json(message_object(ending))
+    if ending.report is None:
+        output.remark(f"the request was cancelled: {ending.sender} was removed after asking")
+        return _EXIT_STATUS["interrupted"]
+    if ending.body:
+        output.block(ending.body)
+    if ending.report.outcome != "completed":
+        output.remark(f"{ending.sender}: {ending.report.outcome}")
+    for path in ending.report.files:
         output.remark(f"changed: {path}")
-    return _EXIT_STATUS[outcome]
+    return _EXIT_STATUS[ending.report.outcome]

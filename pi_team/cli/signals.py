@@ -61,7 +61,8 @@ def stoppable() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # one that was not installed from Python cannot be put back
+                signal.signal(number, handler)
 
 
 @contextmanager

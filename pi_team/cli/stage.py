@@ -16,6 +16,7 @@ import psutil
 
 import pi_team
 from pi_team.cli.signals import shielded
+from pi_team.errors import DemoFailed
 from pi_team.mailbox import Mailbox
 
 if TYPE_CHECKING:
@@ -70,8 +71,15 @@ class Stage:
         return child
 
     def finish(self, child: subprocess.Popen[str]) -> tuple[int, str]:
-        """Wait for a process; its exit status and what it printed."""
-        printed, _errors = child.communicate(timeout=_PATIENCE)
+        """Wait for a process; its exit status and what it printed.
+
+        Raises:
+            DemoFailed: it does not end.
+        """
+        try:
+            printed, _errors = child.communicate(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired as error:
+            raise DemoFailed(f"process {child.pid} has not ended after {_PATIENCE:.0f} s") from error
         return child.returncode, printed
 
     def kill(self, child: subprocess.Popen[str]) -> int:

@@ -13,7 +13,7 @@ from pi_team.cli.answering import answer
 from pi_team.cli.attendance import Attendance
 from pi_team.cli.objects import message_object
 from pi_team.cli.one_shot import joined
-from pi_team.cli.parameters import json_option, member_argument, team_argument, timeout_option
+from pi_team.cli.parameters import json_option, limit_option, member_argument, team_argument
 from pi_team.cli.signals import shielded
 from pi_team.cli.wording import clock_time
 from pi_team.errors import CommandNotFound
@@ -41,7 +41,7 @@ def _files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
 @member_argument
 @click.argument("command", metavar="-- CMD...", nargs=-1, required=True, shell_complete=_files)
 @click.option("--once", is_flag=True, help="Leave after one request.")
-@timeout_option
+@limit_option
 @json_option
 @click.pass_obj
 def work(
@@ -52,7 +52,7 @@ def work(
     CMD gets the request as a JSON object on standard input, and PI_TEAM_TEAM, PI_TEAM_ALIAS, PI_TEAM_ID
     and PI_TEAM_FROM in its environment. Exit status 0 settles the request as completed, with what CMD
     printed; any other as failed, with the end of its standard error. Nothing of a peer's text is in the
-    command line or the environment. Notes are printed. --timeout ends CMD, and fails the request.
+    command line or the environment. Notes are printed.
 
     \b
     pi-team work crew coder -- jq -r .body

@@ -150,11 +150,16 @@ MEMBERSHIP = Lifecycle(
             "a session takes the alias under a new token; "
             "from connected only where the holder is dead or is this session's process itself",
         ),
-        Transition("leave", ("connected",), "offline", "the session goes; its claims are interrupted"),
-        Transition("sweep", ("connected",), "offline", "the session is dead; its claims are interrupted"),
+        Transition("leave", ("connected",), "offline", "the session goes; what it claimed is interrupted"),
+        Transition("sweep", ("connected",), "offline", "the session is dead; what it claimed is interrupted"),
         Transition("rename", ("connected",), "connected", "the member renames itself"),
         Transition("rename", ("offline",), "offline", "another member or a person renames it"),
-        Transition("remove", ("offline", "connected"), "absent", "a person removes it, offline or dead"),
+        Transition(
+            "remove",
+            ("offline", "connected"),
+            "absent",
+            "another member or a person removes it, which is offline or dead",
+        ),
     ),
 )
 

@@ -228,6 +228,15 @@ class PresenceDirectory:
         except ValueError as error:
             return Sighting(None, "malformed", f"{name}: {error}", _version(status))
 
+    def make(self) -> None:
+        """Make the directory where an older peer has not made it yet; for a join, never for a heartbeat.
+
+        Raises:
+            OSError: the system refused.
+        """
+        with contextlib.suppress(FileExistsError):
+            self._fs.mkdir(PRESENCE, self._team.fd)
+
     def write(self, alias: str, token: str, status: Status, *, process: Process, now: float) -> bool:
         """Say that a member is there. Replaces what stood under the alias, atomically and unsynced.
 

@@ -218,8 +218,7 @@ class Observer:
         now = self._now()
         sighting = self._look(directory, alias)
         presence = sighting.presence
-        if presence is None and sighting.fault == "unreadable":
-            self._watches.pop((alias, token), None)
+        if sighting.fault == "unreadable":  # nothing was seen, and nothing is watched
             return "unknown", "offline"
         if presence is None or presence.token != token:
             return self._watched((alias, token), None, now), "offline"
@@ -281,7 +280,7 @@ class Observer:
             self._watches = {**recent, pair: _Watch(stamp, self._attendance(begun), begun.running)}
             return "unknown"
         watch.last = now.running
-        watched = self._attendance(now) - max(watch.first, self._since)
+        watched = self._attendance(now) - watch.first
         return "dead" if self._goes_by_time(now) and watched >= self._patience else "unknown"
 
 

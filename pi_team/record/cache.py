@@ -16,7 +16,7 @@ from pi_team.errors import PiTeamError, TeamUnknown
 from pi_team.limits import LOOK_PATIENCE
 from pi_team.record.directory import RECORD, REVISIONS, TeamDirectory
 from pi_team.record.envelope import Damaged
-from pi_team.record.filesystem import FileSystem, exists, same_file
+from pi_team.record.filesystem import FileSystem, close_quietly, exists, same_file, storage_error
 from pi_team.record.locks import Patience
 from pi_team.record.reading import Codec, Pinned, Version, pin_record, slot_name
 
@@ -62,13 +62,14 @@ class Reader(Generic[T]):
         self._publisher = publisher
         self._pinned: Pinned[T] | None = None
         self._shown: Version[T] | None = None
-        self._directory: os.stat_result | None = None
+        self._directory: TeamDirectory | None = None
 
     def read(self) -> Version[T]:
         """The record now, or what follows it in memory where a pending publication cannot be completed.
 
         Raises:
-            TeamUnknown, RecordMissing, RecordUnsafe, RecordCorrupt, UnsupportedSchema, StorageError.
+            TeamUnknown, TeamMoved, RecordMissing, RecordUnsafe, RecordCorrupt, UnsupportedSchema,
+            StorageError.
         """
         for _ in range(_LIVING_LOOKS):
             version = self._refresh()
@@ -78,11 +79,13 @@ class Reader(Generic[T]):
         return self._show(self._complete())
 
     def close(self) -> None:
-        """Let go of the pinned record."""
+        """Let go of the pinned record and of its team's directory."""
         if self._pinned is not None:
-            with contextlib.suppress(OSError):
-                self._fs.close(self._pinned.fd)
+            close_quietly(self._fs, self._pinned.fd)
             self._pinned = None
+        if self._directory is not None:
+            self._directory.close()
+            self._directory = None
 
     def _refresh(self) -> Version[T]:
         """The installed record, read anew only where it is another file."""
@@ -100,14 +103,25 @@ class Reader(Generic[T]):
                     and now.st_mode == then.st_mode
                 ):
                     return self._pinned.version
-        with TeamDirectory(self._fs, self._path, self._team) as team:
+        with contextlib.ExitStack() as opened:
+            team = opened.enter_context(self._open())
             pinned = pin_record(team, self._codec)
-            directory = self._fs.fstat(team.fd)
-        if self._directory is not None and not same_file(directory, self._directory):
-            self._shown = None  # another team of the same name: nothing of the old one is carried over
+            opened.callback(close_quietly, self._fs, pinned.fd)
+            if self._is_another(team):
+                self._shown = None  # nothing of the old team of that name is carried over
+            opened.pop_all()
         self.close()
-        self._pinned, self._directory = pinned, directory
+        self._pinned, self._directory = pinned, team
         return pinned.version
+
+    def _is_another(self, team: TeamDirectory) -> bool:
+        """Whether it is not the directory of the last read, whose number is not reused while it is open."""
+        if self._directory is None:
+            return False
+        try:
+            return not same_file(self._fs.fstat(team.fd), self._fs.fstat(self._directory.fd))
+        except OSError as error:
+            raise storage_error(error, f"cannot look at team {self._team}") from error
 
     def _has_pending(self, version: Version[T]) -> bool:
         try:
@@ -145,7 +159,7 @@ class Reader(Generic[T]):
                 try:
                     scan = self._publisher.scan(team, self._codec, pinned, install=False)
                 finally:
-                    self._fs.close(pinned.fd)
+                    close_quietly(self._fs, pinned.fd)
                 if scan is not None:
                     return scan.base
         return None

@@ -7,6 +7,7 @@ stands in the file, and only a codec (the domain's) looks inside.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pi_team.json_text import JsonValue
 
 SCHEMA_VERSION: Final = 1
+_IDENTIFIER: Final = re.compile(rf"[0-9A-Za-z-]{{1,{IDENTIFIER_CHARACTERS}}}")
+_KNOWN: Final = frozenset({"schemaVersion", "revision", "contentHash", "publication", "previous", "payload"})
 Identity = tuple[Literal["publication", "content"], str]
 """What a record or slot is known by: its publication id; an older peer's: its content hash."""
 
@@ -118,6 +121,10 @@ def content_hash(payload: str) -> str:
     return hashlib.sha256(payload.encode()).hexdigest()
 
 
+_recent: Final[list[tuple[bytes, Envelope]]] = []
+"""The record that was encoded or decoded last, if any: nearly always the one that is read next."""
+
+
 def encode(
     revision: int, payload: str, publication: Publication, previous: Previous, extra: Mapping[str, JsonValue]
 ) -> tuple[bytes, str]:
@@ -147,24 +154,34 @@ def encode(
             **extra,
         }
     )
-    return b'%s,"payload":%s}' % (head[:-1].encode(), data), digest
+    record = b'%s,"payload":%s}' % (head[:-1].encode(), data)
+    _recent[:] = [(record, Envelope(revision, digest, payload, publication, previous, extra))]
+    return record, digest
 
 
 def decode(data: bytes) -> Envelope:
     """Decode the bytes of a record; the payload is hashed, and not looked into where the hash fits.
+
+    Bytes that are, to the last one, those of the record before need no second look.
 
     Raises:
         Damaged: not JSON, a payload whose hash is wrong, or a revision that is none.
         UnsupportedSchema: another schema version.
         RecordCorrupt: a `publication` or `previous` of a wrong shape.
     """
+    for known, envelope in _recent:
+        if data == known:
+            return envelope
+    envelope = _decode_own(data) or _decode_any(data)
+    _recent[:] = [(data, envelope)]
+    return envelope
+
+
+def _decode_any(data: bytes) -> Envelope:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise Damaged(f"it is not UTF-8 text ({error.reason} at byte {error.start})") from error
-    quick = _decode_own(text)
-    if quick is not None:
-        return quick
     try:
         entries = json_text.members_of(text)
     except json_text.NotJson as error:
@@ -186,25 +203,28 @@ def decode(data: bytes) -> Envelope:
     return _envelope(values, payload)
 
 
-_HEAD: Final = '{"schemaVersion":1,"revision":'
-_PAYLOAD: Final = ',"payload":'
+_HEAD: Final = b'{"schemaVersion":1,"revision":'
+_PAYLOAD: Final = b',"payload":'
 
 
-def _decode_own(text: str) -> Envelope | None:
+def _decode_own(data: bytes) -> Envelope | None:
     """The common case: the payload is the last key of a compact envelope and its hash fits; else None."""
-    if not text.startswith(_HEAD) or not text.endswith("}"):
+    if not data.startswith(_HEAD) or not data.endswith(b"}"):
         return None
-    cut = text.find(_PAYLOAD)
+    cut = data.find(_PAYLOAD)
     if cut < 0:
         return None
+    payload = memoryview(data)[cut + len(_PAYLOAD) : -1]
     try:
-        values = json_text.parse(text[:cut] + "}")
-    except json_text.NotJson:
-        return None  # the first `,"payload":` stood inside a value: the slow way finds the real one
-    payload = text[cut + len(_PAYLOAD) : -1]
-    if not isinstance(values, dict) or content_hash(payload) != values.get("contentHash"):
+        values = json_text.parse(data[:cut].decode() + "}")
+        text = str(payload, "utf-8")
+    except (json_text.NotJson, UnicodeDecodeError):
+        return None  # the first `,"payload":` stood inside a value, or it is no text: the slow way tells
+    if not isinstance(values, dict) or "payload" in values:
+        return None  # a second payload, its key written with an escape: the slow way refuses it
+    if hashlib.sha256(payload).hexdigest() != values.get("contentHash"):
         return None
-    return _envelope(values, payload)
+    return _envelope(values, text)
 
 
 def _check_version(version: JsonValue) -> None:
@@ -216,9 +236,8 @@ def _envelope(values: Mapping[str, Any], payload: str) -> Envelope:
     revision = values.get("revision")
     if not isinstance(revision, int) or isinstance(revision, bool) or not 1 <= revision <= REVISION_MAX:
         raise Damaged("its revision is not a positive integer")
-    known = {"schemaVersion", "revision", "contentHash", "publication", "previous", "payload"}
     publication, previous = values.get("publication"), values.get("previous")
-    extra = {key: value for key, value in values.items() if key not in known}
+    extra = {key: value for key, value in values.items() if key not in _KNOWN}
     if publication is None:
         return Envelope(revision, values["contentHash"], payload, extra=extra)
     return Envelope(
@@ -252,9 +271,4 @@ def _previous(value: object) -> Previous:
 
 def _is_identifier(value: object) -> bool:
     # An id becomes part of a file name: nothing that could leave the directory or hide a field.
-    return (
-        isinstance(value, str)
-        and 1 <= len(value) <= IDENTIFIER_CHARACTERS
-        and all(character.isalnum() or character == "-" for character in value)
-        and value.isascii()
-    )
+    return isinstance(value, str) and _IDENTIFIER.fullmatch(value) is not None

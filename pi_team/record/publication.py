@@ -152,7 +152,12 @@ class Publisher:
                 held.enter_context(self._locks.stable(team.name, patience=patience))
                 if not _is_current(team):
                     continue  # it moved while this writer waited for the lock: open what is there now
-                held.enter_context(self._locks.compatibility(team.fd, team.name, patience))
+                try:
+                    held.enter_context(self._locks.compatibility(team.fd, team.name, patience))
+                except StorageError:
+                    if has_moved(team):
+                        continue  # the same, a moment later
+                    raise
                 try:
                     return body(team)
                 except Conflict:

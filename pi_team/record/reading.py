@@ -12,7 +12,7 @@ import attrs
 
 from pi_team import json_text
 from pi_team.errors import RecordCorrupt, RecordMissing, TeamMoved
-from pi_team.limits import RECORD_BYTES
+from pi_team.limits import RECORD_BYTES, REVISION_MAX
 from pi_team.record import envelope
 from pi_team.record.directory import RECORD, TeamDirectory, has_moved
 from pi_team.record.envelope import Damaged, Envelope, Identity, Previous
@@ -93,7 +93,8 @@ def slot_name(revision: int) -> str:
 def slot_number(name: str) -> int | None:
     """The revision of a slot's name, or None for any other name."""
     match = _SLOT.fullmatch(name)
-    return int(match[1]) if match else None
+    number = int(match[1]) if match else 0
+    return number if 1 <= number <= REVISION_MAX else None
 
 
 def read_bytes(fs: FileSystem, name: str, dir_fd: int, shown: str) -> bytes:
@@ -137,7 +138,7 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
 
     Raises:
         RecordMissing: the directory has none, and is still the team's.
-        TeamMoved: the directory has none, and is the team's no longer.
+        TeamMoved: the directory has none, or one that cannot be understood, and is the team's no longer.
         RecordUnsafe, RecordCorrupt, UnsupportedSchema: it cannot be trusted or understood.
         StorageError: the system refused.
     """
@@ -153,6 +154,8 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
         version = decode_version(codec, decoded, shown)
     except BaseException as error:
         close_quietly(fs, fd)
+        if isinstance(error, Damaged | RecordCorrupt) and has_moved(directory):
+            raise _moved(directory) from error  # it may bear its new name already
         if isinstance(error, Damaged):
             raise RecordCorrupt(f"{shown} is damaged: {error}") from error
         if isinstance(error, OSError):
@@ -161,10 +164,14 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
     return Pinned(fd, status, decoded.identity, version)
 
 
+def _moved(directory: TeamDirectory) -> TeamMoved:
+    return TeamMoved(f"team {directory.name} was renamed or deleted meanwhile")
+
+
 def missing(directory: TeamDirectory) -> RecordMissing | TeamMoved:
     """Why an open team directory has no record."""
     if has_moved(directory):
-        return TeamMoved(f"team {directory.name} was renamed or deleted meanwhile")
+        return _moved(directory)
     return RecordMissing(f"team {directory.name} has no record ({directory.shown(RECORD)})")
 
 

@@ -7,21 +7,25 @@ record that it looked at, and keeps that one beside.
 
 from __future__ import annotations
 
+import contextlib
+import uuid
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import attrs
 
 from pi_team.errors import (
+    OutcomeUnknown,
     PiTeamError,
     RecordCorrupt,
     RecordMissing,
     RecordUnsafe,
     UsageError,
 )
+from pi_team.limits import REVISION_MAX
 from pi_team.record.directory import RECORD, TeamDirectory
 from pi_team.record.envelope import Damaged, Publication
 from pi_team.record.filesystem import same_file, storage_error
-from pi_team.record.publication import Publisher, Scan
+from pi_team.record.publication import Conflict, Publisher, Scan
 from pi_team.record.reading import (
     Codec,
     Version,
@@ -148,9 +152,15 @@ def _replace(
     wanted = _choose(team, reports, revision)
     last = _choose(team, reports, None)
     slot = max(report.revision for report in reports) + 1
-    before = _status(team)
-    if before is not None:
-        _keep_evidence(team, slot)
+    if slot > REVISION_MAX:
+        raise RecordCorrupt(f"team {team.name} has used up its revisions")
+    try:
+        before = _status(team)
+        if before is not None:
+            _keep_evidence(team, before, slot)
+        _retire(team, reports)
+    except OSError as error:
+        raise storage_error(error, f"cannot recover team {team.name}") from error
 
     def unchanged() -> bool:
         now = _status(team)
@@ -159,7 +169,15 @@ def _replace(
         return same_file(before, now)  # the evidence pins it
 
     scan = Scan(last, slot, detour=True)
-    return publisher.install(team, codec, wanted.value, scan, unchanged, only_unchanged=True)
+    version = publisher.install(team, codec, wanted.value, scan, unchanged, only_unchanged=True)
+    try:
+        # A power cut would bring the damaged record back, which nobody helps to get past.
+        team.fs.fsync(team.fd)
+    except OSError as error:
+        raise OutcomeUnknown(
+            f"team {team.name} is restored, and that may not survive a power cut: {error}"
+        ) from error
+    return version
 
 
 def _status(team: TeamDirectory) -> os.stat_result | None:
@@ -169,10 +187,30 @@ def _status(team: TeamDirectory) -> os.stat_result | None:
         return None
 
 
-def _keep_evidence(team: TeamDirectory, slot: int) -> None:
-    try:
-        team.fs.link(RECORD, team.fd, f"{EVIDENCE_PREFIX}{slot}", team.fd)
-    except FileExistsError:
-        pass  # an earlier try of the same recovery kept it
-    except OSError as error:
-        raise storage_error(error, f"cannot keep the damaged record of team {team.name}") from error
+def _keep_evidence(team: TeamDirectory, record: os.stat_result, slot: int) -> None:
+    """Give the damaged record a second name that survives a power cut, unless it has one already."""
+    kept = [name for name in team.fs.listdir(team.fd) if name.startswith(EVIDENCE_PREFIX)]
+    if not any(same_file(team.fs.stat(name, team.fd), record) for name in kept):
+        name = f"{EVIDENCE_PREFIX}{slot}"
+        if name in kept:  # an earlier try kept another record, which somebody has replaced since
+            name += f"-{uuid.uuid4()}"
+        try:
+            team.fs.link(RECORD, team.fd, name, team.fd)
+        except FileExistsError as error:
+            raise Conflict from error  # another recovery, this moment
+    team.fs.fsync(team.fd)
+
+
+def _retire(team: TeamDirectory, reports: list[SlotReport[T]]) -> None:
+    """Take away the private files of the slots below.
+
+    A writer that sleeps between steps 7 and 8 would put its revision back over all that follows: where the
+    record cannot be read nobody helps it, and so nobody has consumed its file. What it published is restored
+    with its slot, or not, as the caller chose.
+    """
+    publications = {report.publication.id for report in reports if report.publication is not None}
+    for name in team.fs.listdir(team.revisions_fd):
+        identifier, dot, _ = name.removeprefix(".").partition(".")
+        if name.startswith(".") and dot and identifier in publications:
+            with contextlib.suppress(FileNotFoundError):
+                team.fs.unlink(name, team.revisions_fd)

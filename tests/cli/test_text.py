@@ -80,12 +80,12 @@ def test_nothing_active_survives_whatever_the_text(text: str) -> None:
         assert not ACTIVE.search(harmless(text, multiline=multiline))
 
 
-def test_a_megabyte_of_introducers_takes_linear_time() -> None:
+def test_a_text_of_nothing_but_introducers_takes_linear_time() -> None:
     """A peer cannot make a reader hang with sequences that begin and never end."""
     for piece in ("\x9d", "\x1b]", "\x1b[", "\x9b1;", "\x1b]52;c;"):
         started = time.perf_counter()
-        harmless(piece * (1_000_000 // len(piece)), multiline=True)
-        assert time.perf_counter() - started < 2.0
+        harmless(piece * (200_000 // len(piece)), multiline=True)
+        assert time.perf_counter() - started < 1.0
 
 
 def test_a_cut_states_how_much_it_left_out() -> None:

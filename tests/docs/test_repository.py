@@ -12,7 +12,7 @@ import repository
 
 MYSELF: Final = Path(__file__).resolve().relative_to(repository.ROOT).as_posix()
 FOREIGN: Final = {
-    "a path of somebody's machine": r"(?<![\w.~$}])/(?:work|root)\b|/(?:home|Users)/[a-z]{2,}|/tmp/[a-z]",
+    "a path of somebody's machine": r"(?<![\w.~$}])/(?:work|root)\b|/(?:home|Users)/[a-z]{2,}|/tmp/contract",
     "the host of a package registry": r"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)",
     "a tracker's entry": r"(?i)\bissues?\b|\bpull requests?\b|\bticket\b|\bPR #",
     "how the text came about": r"(?i)\bsub-?agents?\b|shared/design|\bworking paper\b|\bdesign: ",

@@ -277,6 +277,22 @@ def test_a_heartbeat_never_creates_its_directory(presence: PresenceDirectory, te
     assert os.listdir(team) == []
 
 
+@pytest.mark.parametrize("umask", [0o777, 0o000])
+def test_a_join_makes_the_directory(presence: PresenceDirectory, team: Path, umask: int) -> None:
+    """Nobody can join a team of an older peer that has no `presence/` yet; or it is made open to others."""
+    (team / "presence").rmdir()
+    assert presence.read("lead").fault == "unreadable"
+    before = os.umask(umask)
+    try:
+        presence.make()
+        presence.make()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((team / "presence").stat().st_mode) == 0o700
+    assert presence.read("lead").fault == "missing"
+    assert write(presence)
+
+
 def test_a_presence_directory_that_was_replaced(presence: PresenceDirectory, team: Path) -> None:
     """A session beats into a directory that nobody reads any more, and is swept."""
     assert write(presence)
@@ -342,6 +358,19 @@ def test_what_bears_no_token_is_not_removed(presence: PresenceDirectory, team: P
     path = put(team, data)
     assert not presence.remove("lead", "")
     assert path.read_bytes() == data
+
+
+def test_a_presence_that_goes_before_its_removal(presence: PresenceDirectory, team: Path) -> None:
+    """Two leaves at once, of which the second ends with an error."""
+
+    class Overtaken(OsFileSystem):
+        def unlink(self, name: str, dir_fd: int | None = None) -> None:
+            super().unlink(name, dir_fd)
+            super().unlink(name, dir_fd)
+
+    assert write(presence)
+    with opened(team, Overtaken()) as overtaken:
+        assert not overtaken.remove("lead", "t1")
 
 
 # --- looks ----------------------------------------------------------------------------------------
@@ -514,6 +543,19 @@ def test_a_file_that_goes_between_stat_and_open(presence: PresenceDirectory, tea
     assert write(presence)
     with opened(team, Overtaken()) as overtaken:
         assert overtaken.read("lead").fault == "missing"
+
+
+def test_a_file_that_grows_while_it_is_read(presence: PresenceDirectory, team: Path) -> None:
+    """A file that was small when it was looked at is read to an end that never comes."""
+
+    class Grows(OsFileSystem):
+        def read(self, fd: int, size: int) -> bytes:
+            assert super().read(fd, 0) == b""
+            return b" " * size
+
+    assert write(presence)
+    with opened(team, Grows()) as grows:
+        assert grows.read("lead").fault == "malformed"
 
 
 def test_a_file_that_may_not_be_opened_counts_as_missing(presence: PresenceDirectory, team: Path) -> None:

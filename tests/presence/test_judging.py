@@ -226,6 +226,17 @@ def test_nobody_is_dead_by_time_after_a_gap(steady: Case, gap: Callable[[FakeClo
     assert steady.judge() == "dead"
 
 
+def test_after_a_gap_two_heartbeats_have_to_be_on_time(steady: Case) -> None:
+    """The time since its only timely heartbeat counts, in which the observer itself may have been stopped."""
+    suspended(steady.clock)
+    steady.observer.attended()
+    steady.attend()
+    steady.clock.advance(2)
+    assert steady.judge() == "unknown"
+    steady.observer.attended()
+    assert steady.judge() == "dead"
+
+
 def test_a_clock_set_back_is_a_gap(steady: Case) -> None:
     """An observer whose clock was set back goes on to judge by ages that it cannot know."""
     set_back(steady.clock)
@@ -329,12 +340,13 @@ def test_a_watch_does_not_go_through_a_gap(steady: Case) -> None:
 
 
 def test_a_pause_before_the_first_look_is_no_watching(steady: Case) -> None:
-    """A watch begins when the clock was read, and a pause before the look itself fills it."""
+    """A watch begins when the clock was read, and a pause before the look itself fills half of it."""
     no_file(steady)
-    steady.files.before_look = lambda: steady.clock.advance(3.9)
+    steady.files.before_look = lambda: steady.clock.advance(1.9)
     assert steady.judge() == "unknown"
     steady.files.before_look = lambda: None
     steady.observer.attended()
+    steady.attend(looking=True)
     steady.clock.advance(0.2)
     assert steady.judge() == "unknown"
 

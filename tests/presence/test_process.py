@@ -282,6 +282,35 @@ def test_a_boot_id_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert process_module._boot_id() == boot
 
 
+@linux
+def test_a_system_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only a pid is known, commands fail, or take whoever bears it for the member."""
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "no /proc")
+
+    with monkeypatch.context() as patch:
+        for name in ("readlink", "open", "stat"):
+            patch.setattr(os, name, fail)
+        patch.setattr(process_module, "open", fail, raising=False)
+        this_process.cache_clear()
+        process_module._looker.cache_clear()
+        mine = this_process()
+        assert mine == Process(os.getpid(), None, os.uname().nodename, "", "")
+        assert exited(mine) is None
+        assert exited(attrs.evolve(mine, pid=FREE_PID)) is True
+    this_process.cache_clear()
+    process_module._looker.cache_clear()
+
+
+def test_psutil_is_what_macos_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system without /proc looks there all the same, and knows no starts."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    process_module._looker.cache_clear()
+    assert process_module._looker() is process_module._start_by_psutil
+    process_module._looker.cache_clear()
+
+
 def test_a_sysctl_is_read_as_macos_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong call of the C library, on a system that the tests seldom run on, ends every command."""
 

@@ -7,6 +7,7 @@ itself at a system call.
 
 from __future__ import annotations
 
+import fnmatch
 import gc
 import json
 import os
@@ -19,6 +20,7 @@ import time
 import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, Final
+from unittest import mock
 
 import attrs
 import filelock
@@ -30,6 +32,7 @@ from pi_team.domain.model import Membership, Report
 from pi_team.errors import PiTeamError
 from pi_team.mailbox import Mailbox
 from pi_team.presence import process_of
+from pi_team.record import publication
 from pi_team.record.filesystem import OsFileSystem
 
 if TYPE_CHECKING:
@@ -48,29 +51,39 @@ _COMMAND_BYTES: Final = 65_536
 class Audit:
     """Counts the interpreter's audit events of files, which the library of the locks raises too.
 
+    Events come just before their calls. What is only looked up about processes is left out: nothing of it
+    is on the disk.
+
     Attributes:
         seen: the events since it was armed.
     """
 
     def __init__(self) -> None:
         self.seen: list[str] = []
-        self._armed: tuple[int, int] | None = None
+        self._pattern = ""
+        self._left = self._signal = 0
         sys.addaudithook(self._hook)
 
-    def arm(self, nth: int, number: int) -> None:
-        """Raise the signal just before the call of the n-th event from now on; 0: count only."""
+    def arm(self, pattern: str, nth: int, number: int) -> None:
+        """Raise the signal at the n-th event from now on that fits; 0: count only."""
         self.seen.clear()
-        self._armed = (nth, number)
+        self._pattern, self._left, self._signal = pattern, nth, number
 
     def disarm(self) -> None:
-        self._armed = None
+        """Neither count nor signal any more."""
+        self._pattern = ""
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._armed is None or not (event == "open" or event.startswith("os.")):
+        if not self._pattern or not (event == "open" or event.startswith("os.")) or event == "os.kill":
             return
-        self.seen.append(f"{event} {arguments[0] if arguments else ''}")
-        if len(self.seen) == self._armed[0]:
-            os.kill(os.getpid(), self._armed[1])
+        text = f"{event} {arguments[0] if arguments else ''}"
+        if " /proc" in text:
+            return
+        self.seen.append(text)
+        if fnmatch.fnmatchcase(text, self._pattern):
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), self._signal)
 
 
 def plain(value: Any) -> Any:
@@ -168,10 +181,10 @@ class Actor:
         """The calls since the last trap or count: method, name, error."""
         return [(call.method, call.name, call.error) for call in self._fs.calls[self._since :]]
 
-    def do_audit(self, how: str, *, nth: int) -> None:
-        """Kill or stop this process at the n-th audit event from here on; 0: count only."""
+    def do_audit(self, how: str, *, nth: int = 1, event: str = "*") -> None:
+        """Kill or stop this process at the n-th audit event that fits, from here on; 0: count only."""
         self._audit = self._audit or Audit()
-        self._audit.arm(nth, {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[how])
+        self._audit.arm(event, nth, {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[how])
 
     def do_audited(self) -> list[str]:
         """The audit events since."""
@@ -183,6 +196,14 @@ class Actor:
         """Let the n-th call that fits, and each one after it that fits, fail with that errno."""
         point = self._fs.at(method, name, nth)
         (point.fail_after if effect else point.fail)(code).always()
+
+    def do_break(self, rule: str) -> None:
+        """Take one rule out of the protocol: what it prevents has to be noticed by whoever looks for it."""
+        if rule == "the look after the link":
+            mock.patch.object(publication._Attempt, "verify", return_value=True).start()
+        else:
+            assert rule == "helping"
+            mock.patch.object(publication.Publisher, "_install_for", _wait_for_its_owner).start()
 
     def do_umask(self, mask: int) -> None:
         os.umask(mask)
@@ -259,15 +280,21 @@ class Actor:
         return {"polls": polls, "swept": swept}
 
     def do_read_on(self, team: str) -> dict[str, Any]:
-        """Look again and again until the next order comes; every revision that went back is told."""
-        looks, last, back = 0, 0, []
-        while not select.select([self._line], [], [], 0)[0]:
+        """Look again and again until the next order comes; every revision that went back is told.
+
+        Both what the mailbox shows and what the file says by itself.
+        """
+        looks, shown, written, back = 0, 0, 0, []
+        path = os.path.join(self.mailbox.path, team, "state.json")
+        while not select.select([self._line], [], [], 0.001)[0]:
+            with open(path, "rb") as file:
+                in_file = json.loads(file.read())["revision"]
             revision = self.mailbox.look(team).revision
-            if revision < last:
-                back.append((last, revision))
-            last = revision
+            if revision < shown or in_file < written:
+                back.append([shown, revision, written, in_file])
+            shown, written = revision, in_file
             looks += 1
-        return {"looks": looks, "last": last, "back": back}
+        return {"looks": looks, "shown": shown, "written": written, "back": back}
 
     def do_await_change(self, team: str, timeout: float) -> bool:
         """Whether the record of a team changed since the last order of this kind."""
@@ -277,6 +304,10 @@ class Actor:
 
     def do_wall(self) -> float:
         return time.time()
+
+
+def _wait_for_its_owner(*_: object) -> bool:
+    raise publication.Conflict
 
 
 class _Unsynced(OsFileSystem):

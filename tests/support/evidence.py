@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import io
 import json
@@ -26,11 +27,16 @@ def javascript_text(value: Any) -> str:
     )
 
 
+def digest(text: str) -> str:
+    """The SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def sealed(data: bytes) -> dict[str, Any]:
     """A record's envelope; asserts that its hash is that of its payload as JavaScript would write it."""
     value: dict[str, Any] = json.loads(data)
     text = javascript_text(value["payload"])
-    assert hashlib.sha256(text.encode()).hexdigest() == value["contentHash"]
+    assert digest(text) == value["contentHash"]
     assert data.endswith(f',"payload":{text}}}'.encode())
     return value
 
@@ -43,6 +49,13 @@ def record(team: Path) -> dict[str, Any]:
 def payload(team: Path) -> dict[str, Any]:
     """The payload of the record."""
     value: dict[str, Any] = record(team)["payload"]
+    return value
+
+
+def legacy(team: Path) -> dict[str, Any]:
+    """The record of a team that has no envelope."""
+    value: dict[str, Any] = json.loads((team / "state.json").read_bytes())
+    assert "schemaVersion" not in value
     return value
 
 
@@ -63,7 +76,7 @@ def history(team: Path) -> list[int]:
 
 
 _REGULAR: Final = re.compile(
-    r"\.locks(/[a-z][a-z0-9-]*\.lock)?"
+    r"\.locks(/[a-z][a-z0-9-]*\.lock(\.(break|restore)\..*)?)?"  # these may go when they are old enough
     r"|[a-z][a-z0-9-]*(/(state\.json(\.lock)?|revisions(/[1-9][0-9]*\.json)?|presence(/[a-z][a-z0-9-]*\.json)?))?"
 )
 
@@ -72,6 +85,11 @@ def strays(path: Path) -> list[str]:
     """What is in a teams directory and has no business there once everybody is done."""
     names = (str(found.relative_to(path)) for found in path.rglob("*"))
     return sorted(name for name in names if not _REGULAR.fullmatch(name))
+
+
+def fits(path: str, root: Path, pattern: str) -> bool:
+    """Whether a path is below a directory and fits a pattern there; `.` is the directory itself."""
+    return fnmatch.fnmatchcase(path, os.path.normpath(os.path.join(root, pattern)))
 
 
 def fingerprint(root: Path) -> Fingerprint:

@@ -17,12 +17,19 @@ import attrs
 import evidence
 import nursery as nurseries
 from nursery import Died
+from pi_team.domain.model import Membership
 
 if TYPE_CHECKING:
     from nursery import Actor
 
 LIVING: Final = ("alice", "bob", "carol", "dora")
+KEPT: Final = 4
 COMPLETED: Final = {"outcome": "completed", "body": "done", "files": [], "tests": []}
+
+
+def membership(value: dict[str, Any]) -> Membership:
+    """A membership from an object with its keys."""
+    return Membership(value["team"], value["alias"], value["session"], value["token"])
 
 
 @attrs.frozen
@@ -47,10 +54,17 @@ class Ground:
         return self.path / "crew"
 
 
-def ground(root: Path, *, locked: bool = False) -> Ground:
-    """A fresh copy of the teams below `root`; `locked` as if a writer had died that held both locks."""
+def ground(root: Path, *, locked: bool = False, long: bool = False) -> Ground:
+    """A fresh copy of the teams below `root`.
+
+    Args:
+        root: an empty directory.
+        locked: as if a writer had died that held both locks of `crew`.
+        long: with a history that is pruned 33 revisions from now, the next revision included.
+    """
     data, owners, ids = _template()
-    evidence.unpack(_locked_template() if locked else data, root)
+    data = _locked_template() if locked else _long_template() if long else data
+    evidence.unpack(data, root)
     return Ground(root / "teams", owners, ids, evidence.revision(root / "teams" / "crew"))
 
 
@@ -67,6 +81,10 @@ def _template() -> tuple[bytes, dict[str, Any], dict[str, str]]:
             if message["kind"] != "result"
         }
         actor.kill()
+        for slots in Path(root, "teams").glob("*/revisions"):
+            # A short history, as after a pruning, so that a copy is cheap.
+            for number in evidence.history(slots.parent)[:-KEPT]:
+                (slots / f"{number}.json").unlink()
         return evidence.packed(Path(root)), owners, ids
 
 
@@ -80,6 +98,20 @@ def _locked_template() -> bytes:
             victim.ask("send", field.owners["alice"], "bob", kind="note", subject="never", body="x")
         assert (field.path / ".locks" / "crew.lock").exists()
         assert (field.crew / "state.json.lock").exists()
+        return evidence.packed(Path(root))
+
+
+@functools.cache
+def _long_template() -> bytes:
+    with tempfile.TemporaryDirectory() as root:
+        field = ground(Path(root))
+        actor = nurseries.shared().actor(field.path, unsynced=True)
+        actor.ask("chatter", field.owners["dora"], field.owners["carol"], "old", 20)
+        actor.kill()
+        newest = evidence.revision(field.crew)
+        for number in evidence.history(field.crew):
+            if number < newest - 31:
+                (field.crew / "revisions" / f"{number}.json").unlink()
         return evidence.packed(Path(root))
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import fnmatch
+import itertools
 import os
+import stat
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -277,8 +279,9 @@ class InterposedFileSystem:
 class ReusingFileSystem(OsFileSystem):
     """An operating system that gives a freed inode number to the next new file, as ext4 may and tmpfs won't.
 
-    Numbers are handed out smallest first. One is free again when its file has neither a name nor an open
-    descriptor, which is the kernel's own rule: a descriptor pins the number.
+    Numbers are handed out smallest first, odd ones to directories, so that one is reused as soon as it may
+    be: when its file has neither a name nor an open descriptor. That is the kernel's own rule: a descriptor
+    pins the number.
     """
 
     def __init__(self) -> None:
@@ -299,7 +302,8 @@ class ReusingFileSystem(OsFileSystem):
             for old in [old for old in self._numbers if old != key and self._is_freed(old)]:
                 del self._numbers[old]
             taken = set(self._numbers.values())
-            self._numbers[key] = next(number for number in range(1, len(taken) + 2) if number not in taken)
+            first = 1 if stat.S_ISDIR(real.st_mode) else 2
+            self._numbers[key] = next(number for number in itertools.count(first, 2) if number not in taken)
         fields = list(real)
         fields[1] = self._numbers[key]
         return os.stat_result(fields, {"st_mtime_ns": real.st_mtime_ns, "st_mtime": real.st_mtime})

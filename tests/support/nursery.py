@@ -116,7 +116,7 @@ class Actor:
         self._nursery = nursery
         self.pid = pid
         self._line = line
-        self._file = line.makefile("r", encoding="utf-8")
+        self._heard = b""
         self._over = False
 
     def begin(self, do: str, *args: Any, **kwargs: Any) -> None:
@@ -139,11 +139,29 @@ class Actor:
 
     def told(self) -> dict[str, Any]:
         """The next thing that the process says. Raises Died."""
-        line = self._next_line()
-        if not line:
-            raise Died(self.ended())
+        while b"\n" not in self._heard:
+            ready, _, _ = select.select([self._line], [], [], _PATIENCE)
+            assert ready, "a process said nothing more"
+            if not self._hear():
+                raise Died(self.ended())
+        line, _, self._heard = self._heard.partition(b"\n")
         value: dict[str, Any] = json.loads(line)
         return value
+
+    def said(self) -> list[dict[str, Any]]:
+        """All that the process has said so far and nobody has read yet."""
+        while select.select([self._line], [], [], 0)[0] and self._hear():
+            pass
+        return [self.told() for _ in range(self._heard.count(b"\n"))]
+
+    def _hear(self) -> bool:
+        """Read what is there; False at the end of it."""
+        try:
+            chunk = self._line.recv(65_536)
+        except ConnectionResetError:
+            return False
+        self._heard += chunk
+        return bool(chunk)
 
     def finish(self) -> Any:
         """End an order that goes on until the next one, and give its answer."""
@@ -151,13 +169,6 @@ class Actor:
         while "answer" not in (value := self.told()):
             assert "broke" not in value, value["broke"]
         return value["answer"]
-
-    def _next_line(self) -> str:
-        self._line.settimeout(_PATIENCE)
-        try:
-            return self._file.readline()
-        except ConnectionResetError:
-            return ""
 
     def stop(self) -> None:
         """Stop the process; returns when it stands still."""
@@ -191,7 +202,6 @@ class Actor:
         """Wait for the end of the process; its status, a signal's number negative."""
         state = self._nursery.wait(self.pid)
         self._over = True
-        self._file.close()
         self._line.close()
         return state["ended"]
 

@@ -28,6 +28,8 @@ OPTIONS: Final[dict[str, Any]] = {
     "interval": 0.2,
     "unsynced": True,
 }
+CHANGING: Final = {"create", "mkdir", "write", "fsync", "link", "rename", "unlink", "rmdir", "touch"}
+"""The system calls that change something; between two others the disk is the same."""
 BYSTANDERS: Final = "the bystander's"
 State: TypeAlias = "dict[str, tuple[Any, Any]]"
 
@@ -80,7 +82,7 @@ OPERATIONS: Final = {
     "create": Operation("create", team="third"),
     "rename a team": Operation("rename_team", team="quiet", args=("hushed",)),
     "delete a team": Operation("delete_team", team="quiet"),
-    "recover": Operation("recover", args=(5,)),
+    "recover": Operation("recover", args=(17,)),
 }
 
 
@@ -141,6 +143,10 @@ class Trial:
         self.after = state(field.path)
         self.end(field, victim)
 
+    def break_bystander(self, rule: str) -> None:
+        """Take a rule out of the protocol for whoever comes after the victim."""
+        self._bystander.ask("break", rule)
+
     def begin(self) -> tuple[Ground, Actor]:
         """Fresh teams and a victim."""
         field = ground(self._root / str(next(self._numbers)), locked=self._locked)
@@ -156,11 +162,11 @@ class Trial:
         victim.discard()
         shutil.rmtree(field.path.parent)
 
-    def check(self, field: Ground) -> None:
+    def check(self, field: Ground, **options: Any) -> None:
         """Assert what has to hold after a victim of the operation has died."""
         assert evidence.revision(field.crew) >= field.revision
         bystander = self._bystander
-        bystander.ask("open", str(field.path), **OPTIONS)
+        bystander.ask("open", str(field.path), **OPTIONS | options)
         sent = bystander.ask("send", field.owners["dora"], "carol", kind="note", subject=BYSTANDERS, body="x")
         assert sent["state"] == "pending"
         if self._operation.owner or self._operation.team == "crew":
@@ -175,8 +181,11 @@ class Trial:
         assert evidence.strays(field.path) == []
 
 
-def heal(actor: Actor, path: Path) -> list[str]:
-    """Run the command of each finding as it is printed, until `doctor` is content; the findings' codes."""
+def heal(actor: Actor, path: Path, *, recover: bool = False) -> list[str]:
+    """Run the command of each finding as it is printed, until `doctor` is content; the findings' codes.
+
+    With `recover` that command is an order to the actor, which is faster a hundred times over.
+    """
     codes: list[str] = []
     for _ in range(4):
         findings = actor.ask("doctor")
@@ -185,7 +194,10 @@ def heal(actor: Actor, path: Path) -> list[str]:
         for finding in findings:
             codes.append(finding["code"])
             assert finding["command"], finding
-            shell(finding["command"], path)
+            if recover and finding["command"] == f"pi-team recover {finding['team']} --yes":
+                actor.ask("recover", finding["team"])
+            else:
+                shell(finding["command"], path)
     raise AssertionError(f"doctor is not content: {findings}")
 
 

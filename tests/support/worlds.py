@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -20,6 +21,7 @@ import attrs
 from interposition import InterposedFileSystem
 from pi_team import json_text
 from pi_team.errors import TeamActive
+from pi_team.presence import owner_exited, owner_token, this_process
 from pi_team.record.cache import Reader
 from pi_team.record.directory import TeamDirectory
 from pi_team.record.locks import Locks, Patience
@@ -30,6 +32,7 @@ from pi_team.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from pi_team.clocks import Clock
     from pi_team.record.filesystem import FileSystem
     from pi_team.record.reading import Version
 
@@ -61,7 +64,14 @@ class ListCodec:
 
 
 def payload_text(items: Sequence[str], team: str = TEAM) -> str:
-    return json.dumps({"team": team, "items": list(items)}, ensure_ascii=False, separators=(",", ":"))
+    return well_formed(
+        json.dumps({"team": team, "items": list(items)}, ensure_ascii=False, separators=(",", ":"))
+    )
+
+
+def well_formed(text: str) -> str:
+    """Escape lone surrogates, which is what `JSON.stringify` adds to `json.dumps`."""
+    return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def appending(item: str) -> Callable[[Items], Items]:
@@ -147,7 +157,7 @@ class World:
         self.path = os.path.join(root, "teams")
         self.kept = kept
         self.lifetime = lifetime
-        self.dead_owners: set[str] = set()
+        os.makedirs(root, exist_ok=True)
         os.mkdir(self.path, 0o700)
 
     # paths
@@ -269,7 +279,7 @@ def read(path: str) -> bytes:
 def _parsed(path: str) -> dict[str, Any]:
     try:
         return parse_record(read(path))
-    except (ValueError, AssertionError, OSError):
+    except (ValueError, KeyError, AssertionError, OSError):
         return {}
 
 
@@ -279,7 +289,7 @@ def parse_record(data: bytes) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(text)
     if "schemaVersion" not in value:
         return {"payload": value}
-    compact = json.dumps(value["payload"], ensure_ascii=False, separators=(",", ":"))
+    compact = well_formed(json.dumps(value["payload"], ensure_ascii=False, separators=(",", ":")))
     assert digest(compact) == value["contentHash"], "the content hash does not fit"
     return value
 
@@ -288,25 +298,35 @@ class Unlocked(Locks):
     """No locks at all: as if each had been stolen from its paused holder."""
 
     @contextlib.contextmanager
-    def stable(self, *_teams: str, patience: Patience) -> Iterator[None]:
-        del patience
+    def stable(self, *teams: str, patience: Patience, team_fd: int | None = None) -> Iterator[None]:
+        del teams, patience, team_fd
         yield
 
     @contextlib.contextmanager
-    def compatibility(self, _team_fd: int, _team: str, _patience: Patience) -> Iterator[None]:
+    def compatibility(self, team_fd: int, team: str, patience: Patience) -> Iterator[None]:
+        del team_fd, team, patience
         yield
 
 
 class Writer:
-    """One process: its own file system, publisher, store and reader, without locks unless asked for."""
+    """One process: its own file system, publisher, store and reader.
+
+    Without locks, as if each had been stolen, unless `locked`; then it is the calling process that owns them.
+    """
 
     def __init__(
-        self, world: World, name: str, fs: FileSystem | None = None, *, locked: bool = False
+        self,
+        world: World,
+        name: str,
+        fs: FileSystem | None = None,
+        *,
+        locked: bool = False,
+        clock: Clock | None = None,
     ) -> None:
         self.world = world
         self.name = name
         self.fs = InterposedFileSystem(fs)
-        self.clock = StillClock()
+        self.clock: Clock = clock or StillClock()
         self.codec = ListCodec()
         self.author = Author(1, 2, "here", "boot", name)
         kind = Locks if locked else Unlocked
@@ -314,8 +334,8 @@ class Writer:
             self.fs,
             self.clock,
             world.path,
-            owner=lambda: name,
-            is_dead=world.dead_owners.__contains__,
+            owner=lambda: owner_token(this_process()),
+            is_dead=owner_exited,
             lifetime=world.lifetime,
         )
         self.publisher = Publisher(self.locks, lambda: self.author, kept=world.kept)
@@ -334,9 +354,13 @@ class Writer:
         with self.open(team) as directory:
             return self.publisher.attempt(directory, ListCodec(team), change)
 
-    def publish(self, change: Callable[[Items], Items], team: str = TEAM) -> Version[Items]:
+    def publish(
+        self, change: Callable[[Items], Items], team: str = TEAM, *, patience: Patience | None = None
+    ) -> Version[Items]:
         """Attempts until one takes effect, as an operation does."""
-        return self.publisher.publish(lambda: self.open(team), ListCodec(team), change, self.patience())
+        return self.publisher.publish(
+            lambda: self.open(team), ListCodec(team), change, patience or self.patience()
+        )
 
     def append(self, item: str, team: str = TEAM) -> Version[Items]:
         return self.publish(appending(item), team)

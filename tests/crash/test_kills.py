@@ -1,0 +1,78 @@
+"""A process is killed at each system call of each operation (SIGKILL).
+
+Afterwards the next writer goes on without help, the record is exactly as it was or exactly as the whole
+operation makes it, nothing acknowledged is lost, and `doctor` is content once its commands were run.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nursery import Died, Nursery, Refused
+from trials import CHANGING, OPERATIONS, Trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def kill(trial: Trial, order: str, *, patience: float = 20.0, **where: Any) -> None:
+    """Let one victim die there, and check what it left."""
+    field, victim = trial.begin()
+    victim.ask(order, "kill", **where)
+    trial.order(victim, field)
+    with pytest.raises(Died) as died:
+        victim.answer()
+    assert died.value.status == -signal.SIGKILL, where
+    trial.check(field, patience=patience)
+    trial.end(field, victim)
+
+
+@pytest.mark.slow
+def test_send_killed_before_each_call(nursery: Nursery, tmp_path: Path) -> None:
+    """A sender dies just before a system call, whichever it is."""
+    trial = Trial(nursery, tmp_path, "send")
+    for nth in range(1, len(trial.calls) + 1):
+        kill(trial, "trap", nth=nth)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "send"])
+def test_killed_before_each_change(nursery: Nursery, tmp_path: Path, name: str) -> None:
+    """A session dies just before a system call that changes something, whichever operation and call it is."""
+    trial = Trial(nursery, tmp_path, name)
+    numbers = [nth for nth, (method, _, _) in enumerate(trial.calls, 1) if method in CHANGING]
+    for nth in [*numbers, len(trial.calls)]:
+        kill(trial, "trap", nth=nth)
+
+
+@pytest.mark.slow
+def test_send_killed_after_each_call(nursery: Nursery, tmp_path: Path) -> None:
+    """A sender dies when a system call has taken effect and it has not heard of it."""
+    trial = Trial(nursery, tmp_path, "send")
+    for nth, (_, _, error) in enumerate(trial.calls, 1):
+        if not error:
+            kill(trial, "trap", nth=nth, when="after")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locked", [False, True])
+def test_send_killed_inside_the_library_of_the_locks(
+    nursery: Nursery, tmp_path: Path, *, locked: bool
+) -> None:
+    """A sender dies while it creates or releases the stable lock, or takes over one that a dead one left."""
+    trial = Trial(nursery, tmp_path, "send", locked=locked)
+    assert any(".lock" in event for event in trial.audited)
+    for nth in range(1, len(trial.audited) + 1):
+        kill(trial, "audit", nth=nth)
+
+
+def test_kill_would_be_noticed(nursery: Nursery, tmp_path: Path) -> None:
+    """Control: where nobody helps, a writer killed between its link and its rename blocks the team."""
+    trial = Trial(nursery, tmp_path, "send")
+    kill(trial, "trap", method="rename")
+    trial.break_bystander("helping")
+    with pytest.raises(Refused, match="BUSY"):
+        kill(trial, "trap", method="rename", patience=0.5)

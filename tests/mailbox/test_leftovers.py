@@ -1,0 +1,64 @@
+"""What dead writers leave, and what may be swept of it (docs/protocol.md, "Left-over files")."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from grounds import ground
+from nursery import Died
+from trials import heal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nursery import Nursery
+
+
+def aged(path: Path, seconds: float) -> None:
+    """Date a file as if it had been written that long ago."""
+    then = time.time() - seconds
+    os.utime(path, (then, then), follow_symlinks=False)
+
+
+def test_file_that_a_death_inside_the_library_of_the_locks_left(nursery: Nursery, tmp_path: Path) -> None:
+    """A writer dies while the library takes over a dead one's lock: its half-made marker stays for ever."""
+    field = ground(tmp_path, locked=True)
+    victim = nursery.actor(field.path, unsynced=True)
+    victim.ask("audit", "kill", event="os.chmod *")
+    with pytest.raises(Died):
+        victim.ask("send", field.owners["alice"], "bob", kind="note", subject="two", body="x")
+    (left,) = field.path.glob(".locks/crew.lock.break.*")
+
+    other = nursery.actor(field.path, unsynced=True)
+    other.ask("send", field.owners["alice"], "bob", kind="note", subject="three", body="x")
+    assert left.exists()  # nothing in its name says from which boot its maker is: its age decides
+    aged(left, 3_590)
+    assert other.ask("doctor") == []
+    aged(left, 3_610)
+    assert heal(other, field.path) == ["LEFTOVER"]
+    assert not left.exists()
+    left.touch()
+    aged(left, 3_610)
+    other.ask("create", "another")
+    assert not left.exists()
+
+
+def test_presence_temporary_of_the_longest_alias(nursery: Nursery, tmp_path: Path) -> None:
+    """The counter behind the alias makes it longer than any alias is: it has to be swept all the same."""
+    field = ground(tmp_path)
+    gone = nursery.actor(field.path, unsynced=True)
+    gone.ask("join", "crew", "a" * 48)
+    (mine,) = field.path.glob(f"crew/presence/{'a' * 48}.json")
+    probe = "from pi_team.presence import owner_token, this_process; print(owner_token(this_process()))"
+    owner = subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True, text=True).stdout
+    left = mine.with_name(f".{'a' * 48}-123.{owner.strip()}.tmp")
+    left.write_bytes(b"{}")
+    other = nursery.actor(field.path, unsynced=True)
+    assert heal(other, field.path) == ["LEFTOVER"]
+    assert not left.exists()

@@ -1,0 +1,449 @@
+"""Deleting a team: it is there or it is gone, with a tombstone at most, and nothing brings it back."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interposition import Killed, Sleeper
+from pi_team.errors import (
+    OutcomeUnknown,
+    PiTeamError,
+    RecordCorrupt,
+    RecordMissing,
+    RecordUnsafe,
+    StorageError,
+    TeamActive,
+    TeamMoved,
+    TeamUnknown,
+    UnsupportedFilesystem,
+    UnsupportedSchema,
+)
+from pi_team.tree import remove_tree
+from processes import Child, die_here
+from worlds import TEAM, World, Writer, envelope_text, payload_text, put
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interposition import Call
+
+PUBLISHED = ".*.tmp -> state.json"
+LINKED = ".*.tmp -> *.json"
+
+
+def settled(world: World) -> None:
+    world.plant(3)
+    put(os.path.join(world.team(), "presence", "a.json"), b"{}")
+
+
+def pending(world: World) -> None:
+    world.plant(3)
+    world.plant_pending(4, ("r1", "r2", "r3", "pending"), "pending", private=True)
+
+
+BEGINNINGS = {"settled": settled, "one publication pending": pending}
+
+
+def clear(world: World) -> None:
+    for name in os.listdir(world.path):
+        shutil.rmtree(os.path.join(world.path, name))
+
+
+def calls_of_a_deletion(world: World, plant: Callable[[World], None] = settled) -> list[tuple[int, Call]]:
+    plant(world)
+    writer = world.writer()
+    writer.delete()
+    calls = list(enumerate(writer.fs.calls))
+    assert len(calls) > 40
+    clear(world)
+    return calls
+
+
+def entries(world: World) -> list[str]:
+    return sorted(name for name in os.listdir(world.path) if name != ".locks")
+
+
+def outcome(run: Callable[[], object]) -> BaseException | None:
+    try:
+        run()
+    except PiTeamError as error:
+        return error
+    return None
+
+
+# --- the whole of it ------------------------------------------------------------------------------
+
+
+def test_deleted_team(world: World) -> None:
+    """Nothing is left of it, not even a lock, and the name is free."""
+    settled(world)
+    writer = Writer(world, "w", locked=True)
+    writer.delete()
+    assert entries(world) == []
+    assert os.listdir(os.path.join(world.path, ".locks")) == []
+    with pytest.raises(TeamUnknown):
+        writer.delete()
+    writer.create()
+    assert world.items() == ()
+
+
+def test_living_member_refuses(world: World) -> None:
+    """What was swept for the decision is published, then it is refused."""
+    world.plant(1, items=("r1", "dead:x", "alive:y"))
+    with pytest.raises(TeamActive):
+        world.writer().delete()
+    assert entries(world) == [TEAM]
+    assert world.items() == ("r1", "alive:y")
+
+
+def test_pending_publication_of_a_member_that_joins_refuses(world: World) -> None:
+    """A writer was killed between link and rename, and what it published is a joining."""
+    world.plant(1)
+    world.plant_pending(2, ("r1", "alive:y"), "pending", private=True)
+    with pytest.raises(TeamActive):
+        world.writer().delete()
+    assert world.items() == ("r1", "alive:y")
+
+
+UNREADABLE: dict[str, tuple[Callable[[World], None], type[PiTeamError]]] = {
+    "damaged": (lambda world: put(world.record(), b"{"), RecordCorrupt),
+    "missing": (lambda world: os.unlink(world.record()), RecordMissing),
+    "group-readable": (lambda world: os.chmod(world.record(), 0o640), RecordUnsafe),
+    "of a newer release": (
+        lambda world: put(world.record(), envelope_text(9, payload_text(()), schema=2)),
+        UnsupportedSchema,
+    ),
+    "half renamed": (lambda world: put(world.record(), payload_text((), "gamma")), RecordCorrupt),
+}
+
+
+@pytest.mark.parametrize(("spoil", "expected"), UNREADABLE.values(), ids=UNREADABLE)
+def test_team_whose_record_cannot_be_read(
+    world: World, spoil: Callable[[World], None], expected: type[PiTeamError]
+) -> None:
+    """It goes only when that was asked for, since nobody can tell whether its members live."""
+    world.plant(2)
+    spoil(world)
+    before = world.photograph()
+    with pytest.raises(expected) as refused:
+        world.writer().delete()
+    assert "pi-team delete alpha --damaged" in refused.value.hint
+    assert world.photograph() == before
+    world.writer().delete(damaged=True)
+    assert entries(world) == []
+
+
+def test_good_team_is_judged_also_when_damage_is_allowed(world: World) -> None:
+    """`--damaged` is no way to delete a team with living members."""
+    world.plant(1, items=("alive:x",))
+    with pytest.raises(TeamActive):
+        world.writer().delete(damaged=True)
+    assert entries(world) == [TEAM]
+
+
+@pytest.mark.parametrize("code", [errno.EXDEV, errno.EBUSY])
+def test_directory_that_cannot_be_moved(world: World, code: int) -> None:
+    """Nothing is removed."""
+    settled(world)
+    before = world.photograph()
+    writer = world.writer()
+    writer.fs.at("rename", "alpha -> .deleted-*").fail(code)
+    with pytest.raises(UnsupportedFilesystem):
+        writer.delete()
+    assert world.photograph() == before
+
+
+def test_unsafe_directories(world: World) -> None:
+    """Nothing is moved or removed where others could write."""
+    settled(world)
+    os.chmod(world.path, 0o755)
+    before = world.photograph()
+    with pytest.raises(RecordUnsafe):
+        Writer(world, "w", locked=True).delete()
+    assert world.photograph() == before
+
+
+def test_links_in_the_team_are_not_followed(world: World) -> None:
+    """What a link in the tree leads to stays."""
+    settled(world)
+    keep = os.path.join(os.path.dirname(world.path), "keep")
+    os.mkdir(keep)
+    put(os.path.join(keep, "file"), b"x")
+    os.symlink(keep, os.path.join(world.team(), "link"))
+    os.symlink(os.path.join(keep, "file"), os.path.join(world.team(), "presence", "link"))
+    os.mkdir(os.path.join(world.team(), "deep"))
+    os.mkdir(os.path.join(world.team(), "deep", "er"))
+    world.writer().delete()
+    assert entries(world) == []
+    assert os.listdir(keep) == ["file"]
+
+
+def test_tombstone_is_synced_before_anything_is_removed(world: World) -> None:
+    """After a power cut readers see the whole team or none."""
+    settled(world)
+    writer = world.writer()
+    writer.delete()
+    calls = [f"{call.method} {call.name}" for call in writer.fs.calls]
+    moved = next(index for index, call in enumerate(calls) if call.startswith("rename alpha"))
+    removed = min(index for index, call in enumerate(calls) if call.startswith("unlink "))
+    assert any(moved < index < removed for index, call in enumerate(calls) if call == f"fsync {world.path}")
+
+
+# --- stopped anywhere -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS.values(), ids=BEGINNINGS)
+def test_killed_before_each_call(world: World, beginning: Callable[[World], None]) -> None:
+    """The whole team or a tombstone; a new team of that name can be created next to it."""
+    seen = set()
+    for index, call in calls_of_a_deletion(world, beginning):
+        clear(world)
+        beginning(world)
+        writer = world.writer()
+        writer.fs.at_call(index).kill()
+        with pytest.raises(Killed):
+            writer.delete()
+        where = f"call {index}: {call}"
+        if entries(world) == [TEAM]:
+            seen.add("there")
+            assert world.items()[:3] == ("r1", "r2", "r3"), where
+            world.writer().delete()
+        else:
+            seen.add("gone")
+            assert all(name.startswith(".deleted-alpha-") for name in entries(world)), where
+            assert len(entries(world)) <= 1, where
+        for refused in (
+            world.writer().delete,
+            world.writer().reader().read,
+            lambda: world.writer().append("x"),
+        ):
+            with pytest.raises(TeamUnknown):
+                refused()
+        assert world.writer().store.names() == [], where
+        world.writer().create()
+        assert world.writer().append("x").value == ("x",), where
+    assert seen == {"there", "gone"}
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("rename", "alpha -> *"), ("fsync", "*/teams"), ("unlink", "state.json"), ("rmdir", ".deleted-*")],
+)
+def test_really_killed(world: World, method: str, name: str) -> None:
+    """As above with a process that dies, its locks in place: the next one does not wait."""
+    settled(world)
+
+    def delete() -> None:
+        writer = Writer(world, "dying", locked=True)
+        writer.fs.at(method, name).before(die_here)
+        writer.delete()
+
+    with Child(delete) as child:
+        child.wait_killed()
+    writer = Writer(world, "next", locked=True)
+    if method == "rename":
+        writer.delete()
+    writer.create()
+    assert writer.clock.monotonic() < 0.2
+    assert world.items() == ()
+
+
+@pytest.mark.parametrize("fault", ["fail", "fail_after"])
+@pytest.mark.parametrize("beginning", BEGINNINGS.values(), ids=BEGINNINGS)
+def test_each_call_refused(world: World, beginning: Callable[[World], None], fault: str) -> None:
+    """Refused with the team whole, or gone; never a team of which a part is missing."""
+    for index, call in calls_of_a_deletion(world, beginning):
+        clear(world)
+        beginning(world)
+        writer = world.writer()
+        point = writer.fs.at_call(index)
+        _ = getattr(point, fault)(errno.EIO)
+        answer = outcome(writer.delete)
+        where = f"call {index}: {call}: {answer!r}"
+        assert isinstance(answer, StorageError | OutcomeUnknown | TeamMoved | None), where
+        assert point.reached, where
+        assert writer.fs.open_names == {}, where
+        if TEAM in entries(world):
+            assert answer is not None, where
+            assert world.items()[:3] == ("r1", "r2", "r3"), where
+            assert list(world.state().slots)[:3] == [1, 2, 3], where
+            assert world.writer().append("goes on").value[-1] == "goes on", where
+            world.writer().delete()
+        elif answer is not None:
+            assert "Nothing was changed" not in getattr(answer, "hint", ""), where
+        assert TEAM not in entries(world), where
+
+
+# --- others at work -------------------------------------------------------------------------------
+
+
+def delete_around(world: World, index: int, sleeping: Sleeper) -> tuple[BaseException | None, ...]:
+    """Delete, and wake the paused writer at one call of it, or at its end; the errors of both."""
+    answers: list[BaseException | None] = []
+    deleter = world.writer("deleter")
+    deleter.fs.at_call(index).before(lambda: answers.append(outcome(sleeping.wake)))
+    refusal = outcome(deleter.delete)
+    if not answers:
+        answers.append(outcome(sleeping.wake))
+    return refusal, answers[0]
+
+
+STAGES = {
+    "before its private file": ("create", ".*.tmp"),
+    "before its link": ("link", LINKED),
+    "between its link and its rename": ("rename", PUBLISHED),
+    "before its last look": ("stat", "*/alpha"),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
+def test_late_writer_cannot_bring_it_back(world: World, stage: tuple[str, str]) -> None:
+    """It writes into the tombstone, if anywhere: it is told, and neither team nor tombstone stay."""
+    for index, call in calls_of_a_deletion(world):
+        clear(world)
+        settled(world)
+        writer = world.writer("late")
+        sleeping = Sleeper(
+            functools.partial(writer.append, "late"), writer.fs.at(*stage, nth=2 if stage[0] == "stat" else 1)
+        )
+        refusal, answer = delete_around(world, index, sleeping)
+        where = f"call {index}: {call}: {refusal!r}, {answer!r}"
+        assert refusal is None, where
+        assert isinstance(answer, TeamUnknown | TeamMoved | None), where
+        assert entries(world) == [], where
+        assert writer.fs.open_names == {}, where
+
+
+@pytest.mark.parametrize("stage", ["before its link", "between its link and its rename"])
+def test_member_that_joins_meanwhile_moves_the_team_back(world: World, stage: str) -> None:
+    """The second look sees it: the team is back as it was, with its new member; or the joining is refused."""
+    ends = set()
+    for index, call in calls_of_a_deletion(world):
+        clear(world)
+        settled(world)
+        writer = world.writer("late")
+        sleeping = Sleeper(functools.partial(writer.append, "alive:z"), writer.fs.at(*STAGES[stage]))
+        refusal, answer = delete_around(world, index, sleeping)
+        where = f"call {index}: {call}: {refusal!r}, {answer!r}"
+        if isinstance(refusal, TeamActive):
+            ends.add("moved back")
+            assert entries(world) == [TEAM], where
+            assert world.items() == ("r1", "r2", "r3", "alive:z"), where
+            assert os.listdir(os.path.join(world.team(), "presence")) == ["a.json"], where
+        else:
+            ends.add("deleted")
+            assert refusal is None, where
+            assert isinstance(answer, TeamUnknown | TeamMoved), where
+            assert entries(world) == [], where
+    assert ends == ({"moved back", "deleted"} if stage == "before its link" else {"moved back"})
+
+
+def test_team_replaced_at_any_call_of_the_deletion(world: World) -> None:
+    """What took the name meanwhile stays, unless it did so before the deletion opened the team."""
+    for index, call in calls_of_a_deletion(world):
+        clear(world)
+        settled(world)
+        deleter = world.writer("deleter")
+        replaced: list[bool] = []
+
+        def replace(replaced: list[bool] = replaced) -> None:
+            if os.path.exists(world.team()):
+                world.replace_team()
+                replaced.append(True)
+
+        deleter.fs.at_call(index).before(replace)
+        answer = outcome(deleter.delete)
+        where = f"call {index}: {call}: {answer!r}"
+        if answer is None:
+            assert TEAM not in entries(world), where
+            assert not replaced or index < 5, where
+        else:
+            assert isinstance(answer, TeamMoved), where
+            assert world.items() == ("new",), where
+
+
+def test_two_processes_delete_at_once(world: World) -> None:
+    """With the locks stolen the second does it all at any call of the first: the team is gone for both."""
+    for index, call in calls_of_a_deletion(world):
+        clear(world)
+        settled(world)
+        first, second = world.writer("first"), world.writer("second")
+        first.fs.at_call(index).before(functools.partial(outcome, second.delete))
+        answer = outcome(first.delete)
+        where = f"call {index}: {call}: {answer!r}"
+        assert isinstance(answer, TeamUnknown | TeamMoved | None), where
+        assert entries(world) == [], where
+
+
+def test_deletion_that_waited_while_the_team_was_deleted(world: World) -> None:
+    """It opened the team and waited for the lock until somebody else was done: TEAM_MOVED, not STORAGE."""
+    settled(world)
+    writer = Writer(world, "w", locked=True)
+    writer.fs.at("create", "state.json.lock").before(lambda: world.writer("other").delete())
+    with pytest.raises(TeamMoved):
+        writer.delete()
+    settled(world)
+    writer = Writer(world, "w", locked=True)
+    writer.fs.at("open_dir", "*/.locks").before(lambda: world.writer("other").delete())
+    with pytest.raises(TeamMoved):
+        writer.delete()
+
+
+def test_observers_at_each_call(world: World) -> None:
+    """A reader sees the whole team or none of it, and the list of teams agrees."""
+    for index, call in calls_of_a_deletion(world):
+        clear(world)
+        settled(world)
+        deleter = world.writer("deleter")
+
+        def look(where: str = f"call {index}: {call}") -> None:
+            answer = outcome(world.writer().reader(helping=False).read)
+            there = TEAM in entries(world)
+            assert isinstance(answer, TeamUnknown | None), where
+            assert (answer is None) == there, where
+            assert world.writer().store.names() == ([TEAM] if there else []), where
+
+        deleter.fs.at_call(index).before(look)
+        deleter.delete()
+        look()
+
+
+# --- removing a tree ------------------------------------------------------------------------------
+
+
+def test_late_file_in_a_tree_that_is_removed(world: World) -> None:
+    """Something is put in between the last look and the removal of the directory: it goes as well."""
+    os.mkdir(os.path.join(world.path, "tree"))
+    writer = world.writer()
+    late = iter(range(5))
+
+    def put_in() -> None:
+        for number in late:
+            put(os.path.join(world.path, "tree", f"late{number}"), b"")
+            return
+
+    writer.fs.at("rmdir", "tree").before(put_in).always()
+    fd = os.open(world.path, os.O_RDONLY)
+    remove_tree(writer.fs, "tree", fd)
+    remove_tree(writer.fs, "tree", fd)
+    os.close(fd)
+    assert entries(world) == []
+    assert writer.fs.open_names == {}
+
+
+def test_tree_that_somebody_goes_on_writing_into(world: World) -> None:
+    """It is given up after a hundred rounds, and said so."""
+    os.mkdir(os.path.join(world.path, "tree"))
+    writer = world.writer()
+    writer.fs.at("rmdir").before(lambda: put(os.path.join(world.path, "tree", "late"), b"")).always()
+    fd = os.open(world.path, os.O_RDONLY)
+    with pytest.raises(OSError, match="goes on writing"):
+        remove_tree(writer.fs, "tree", fd)
+    os.close(fd)
+    assert len(writer.fs.names("rmdir")) == 100
