@@ -34,7 +34,13 @@ class Config:
 
     def text(self) -> str:
         """The configuration as TLC reads it."""
-        lines = ["CONSTANTS", *(f"  {name} = {value}" for name, value in self.constants.items())]
+        lines = [
+            "CONSTANTS",
+            *(
+                f"  {name} {value if value.startswith('<-') else f'= {value}'}"
+                for name, value in self.constants.items()
+            ),
+        ]
         lines.append(f"SPECIFICATION {self.specification}")
         lines += [f"INVARIANT {name}" for name in self.invariants]
         lines += [f"PROPERTY {name}" for name in self.properties]

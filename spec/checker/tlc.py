@@ -84,8 +84,13 @@ def locate() -> tuple[str, str]:
     return str(java), str(jar)
 
 
-def run(model: Model, *, workers: int = 1) -> Run:
+def run(model: Model, *, workers: int = 1, module: str | None = None) -> Run:
     """Check one model, in directories of its own, so that many may run side by side.
+
+    Args:
+        model: what to check.
+        workers: of TLC; the order in which it finds violations is fixed with one only.
+        module: the text of the model's module, where it is not a file of spec/.
 
     Raises:
         ToolMissing: Java or TLC is not installed.
@@ -96,12 +101,15 @@ def run(model: Model, *, workers: int = 1) -> Run:
         config.write_text(model.config.text(), encoding="utf-8")
         temporary = Path(scratch, "tmp")
         temporary.mkdir()
-        command = [java, "-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary}", "-cp", jar]
+        if module is not None:
+            Path(scratch, f"{model.module}.tla").write_text(module, encoding="utf-8")
+        command = [java, "-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary}"]
+        command += [f"-DTLA-Library={SPEC}", "-cp", jar]
         command += ["tlc2.TLC", "-tool", "-deadlock", "-workers", str(workers), "-fp", "0"]
         command += ["-metadir", scratch, "-config", str(config), model.module]
         started = time.monotonic()
         done = subprocess.run(  # noqa: S603 - the command is made of the two located tools and our own files
-            command, cwd=SPEC, capture_output=True, text=True, check=False
+            command, cwd=SPEC if module is None else scratch, capture_output=True, text=True, check=False
         )
         return read_output(model, done.stdout + done.stderr, time.monotonic() - started)
 
