@@ -30,7 +30,7 @@ VARIABLES
   owner,     \* the session of each token
   observer,  \* whether it runs, for how long it was there, and saw presence missing
   pauses,    \* so far
-  steady     \* history variable: intervals that each session ran without a stop
+  steady     \* history variable: intervals since the last stop of each session, if any
 
 vars == <<member, claim, presence, session, owner, observer, pauses, steady>>
 
@@ -55,12 +55,14 @@ Dead == member.connected /\ observer.runs /\ Verdict = "dead"
 
 -----------------------------------------------------------------------------
 (* Time.  A session that runs beats; after a pause it looks first whether  *)
-(* its token is still current, and detaches if it is not.                  *)
+(* its token is still current, and detaches if it is not.  A join takes    *)
+(* less than an interval, unless the session is stopped.                   *)
 
 Beaters == {s \in Sessions : Runs(s) /\ session[s].token # 0
                              /\ (Current(s) \/ ~Rule("look after a gap"))}
 
 Tick ==
+  /\ \A s \in Sessions : Runs(s) => session[s].joins = 0
   /\ presence' \in IF Beaters # {} THEN {[token |-> session[s].token, age |-> 0] : s \in Beaters}
                    ELSE {[presence EXCEPT !.age = IF @ < Expiry THEN @ + 1 ELSE @]}
   /\ observer' = IF ~observer.runs THEN observer
@@ -85,7 +87,8 @@ Announce(s) ==
   /\ owner' = [t \in 1 .. Given + 1 |-> IF t = Given + 1 THEN s ELSE owner[t]]
   /\ session' = [session EXCEPT ![s].joins = Given + 1]
   /\ presence' = [token |-> Given + 1, age |-> 0]
-  /\ UNCHANGED <<member, claim, observer, pauses, steady>>
+  /\ steady' = [steady EXCEPT ![s] = Watch]
+  /\ UNCHANGED <<member, claim, observer, pauses>>
 
 Interrupted == IF claim.state = "processing" THEN [claim EXCEPT !.state = "interrupted"] ELSE claim
 
@@ -99,9 +102,8 @@ Publish(s) ==
           /\ session' = [session EXCEPT ![s].token = session[s].joins, ![s].joins = 0]
           /\ claim' = Interrupted
           /\ observer' = Forget
-          /\ steady' = [steady EXCEPT ![s] = 0]
-     ELSE session' = [session EXCEPT ![s].joins = 0] /\ UNCHANGED <<member, claim, observer, steady>>
-  /\ UNCHANGED <<presence, owner, pauses>>
+     ELSE session' = [session EXCEPT ![s].joins = 0] /\ UNCHANGED <<member, claim, observer>>
+  /\ UNCHANGED <<presence, owner, pauses, steady>>
 
 Detach(s) ==
   /\ Runs(s) /\ session[s].token # 0 /\ ~Current(s)
@@ -122,7 +124,7 @@ Settle(s) ==
   /\ UNCHANGED <<member, presence, session, owner, observer, pauses, steady>>
 
 Sweep ==
-  /\ Dead
+  /\ Dead /\ Rule("sweep")
   /\ member' = [member EXCEPT !.connected = FALSE]
   /\ claim' = Interrupted
   /\ UNCHANGED <<presence, session, owner, observer, pauses, steady>>
@@ -192,7 +194,8 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* Whoever has been running for two intervals is not judged dead. *)
+\* Who has been running for two intervals, or ever since it joined, is not
+\* judged dead.
 LivingSpared == Dead => steady[owner[member.token]] < Watch
 
 \* A claim is held by the recorded member.
@@ -203,7 +206,10 @@ Symmetry == Permutations(Sessions)
 -----------------------------------------------------------------------------
 (* Time passes, and the observer polls.                                    *)
 
-FairSpec == Spec /\ WF_vars(Tick) /\ WF_vars(Sweep /\ Rule("sweep")) /\ WF_vars(ContinueObserver)
+FairSpec ==
+  /\ Spec
+  /\ WF_vars(Tick) /\ WF_vars(Sweep) /\ WF_vars(ContinueObserver)
+  /\ \A s \in Sessions : WF_vars(Publish(s))
 
 \* A claim does not outlast its session, however that ended.
 Unstuck == \A s \in Sessions :

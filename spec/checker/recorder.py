@@ -31,7 +31,7 @@ class RecordingFileSystem(OsFileSystem):
     Args:
         path: the trace.
         seed: of the pauses.
-        die_after: the kind of call after which the process kills itself, and the how manieth that took effect.
+        die_after: the kind of call after which the process kills itself, and the how manieth to succeed.
     """
 
     def __init__(self, path: str, *, seed: int, die_after: tuple[str, int] | None = None) -> None:
