@@ -199,7 +199,9 @@ FirstLook(p) ==
   LET l == process[p]  d == place[l.from] IN
   /\ At(p, "look")
   /\ IF HalfRenamed(l)
-     THEN Become(p, [l EXCEPT !.at = "second look", !.dir = place[l.to], !.half = TRUE]) /\ UNCHANGED lock
+     THEN /\ Become(p, [l EXCEPT !.dir = place[l.to], !.half = TRUE,
+                             !.at = IF Rule("sync before completing") THEN "sync move" ELSE "second look"])
+          /\ UNCHANGED lock
      ELSE IF d # None /\ (d # None => title[d] = l.from /\ Vacant(d)) /\ (l.to # None => place[l.to] = None)
      THEN Become(p, [l EXCEPT !.at = "move", !.dir = d]) /\ UNCHANGED lock
      ELSE GiveUp(p)
