@@ -124,7 +124,7 @@ def _configure(entry: dict[str, Any], base: Config) -> Config:
         specification=entry.get("specification", base.specification),
         invariants=tuple(entry.get("invariants", base.invariants)),
         properties=tuple(entry.get("properties", base.properties)),
-        symmetry=None if entry.get("symmetry") is False else base.symmetry,
+        symmetry=entry.get("symmetry", base.symmetry),
     )
 
 
