@@ -149,7 +149,7 @@ class Publisher:
         while True:
             with contextlib.ExitStack() as held:
                 team = held.enter_context(open_directory())
-                held.enter_context(self._locks.stable(team.name, patience=patience))
+                held.enter_context(self._locks.stable(team.name, patience=patience, team_fd=team.fd))
                 if not _is_current(team):
                     continue  # it moved while this writer waited for the lock: open what is there now
                 try:
@@ -211,12 +211,13 @@ class Publisher:
                 successor = self._successor(team, codec, found, base)
             except Damaged:
                 found, successor = None, None  # skipped, and kept
-            if found is not None and found.publication is not None and successor is not None:
+            publication = found.publication if found is not None else None
+            if successor is not None and (publication is not None or not install):
                 if not is_unchanged(team, pinned):
                     return None
                 # What a reader will see must not be taken back by a power cut.
                 team.fs.fsync(team.revisions_fd)
-                if install and self._install_for(team, found.publication.id):
+                if install and publication is not None and self._install_for(team, publication.id):
                     return None
                 if not is_unchanged(team, pinned):
                     return None
