@@ -11,8 +11,7 @@ import pytest
 
 import evidence
 from faults import RECORD, behind_a_link, opened_to_others, rewritten, written
-from grounds import Ground, ground, membership
-from pi_team.domain.model import Report
+from grounds import Ground, as_given, ground, membership
 from pi_team.errors import PiTeamError
 from pi_team.mailbox import Mailbox
 from trials import OPERATIONS
@@ -111,14 +110,6 @@ def ordered(args: list[Any], kwargs: dict[str, Any]) -> Callable[[Mailbox], obje
     do, *given = (as_given(value) for value in args)
     options = {key: as_given(value) for key, value in kwargs.items()}
     return lambda box: getattr(box, do)(*given, **options)
-
-
-def as_given(value: Any) -> Any:
-    if isinstance(value, dict) and "token" in value:
-        return membership(value)
-    if isinstance(value, dict) and "outcome" in value:
-        return Report(value["outcome"], value["body"])
-    return value
 
 
 def files(root: Path) -> evidence.Fingerprint:
