@@ -33,6 +33,7 @@ from pi_team.errors import PiTeamError
 from pi_team.mailbox import Mailbox
 from pi_team.presence import process_of
 from pi_team.record import publication
+from pi_team.record.filesystem import OsFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +142,7 @@ class Actor:
 
     def do_open(self, path: str | None, *, unsynced: bool = False, **options: Any) -> str:
         """Build the mailbox; `unsynced` leaves out every fsync, for processes that only have to be fast."""
-        self._fs = InterposedFileSystem(UnsyncedFileSystem() if unsynced else None)
+        self._fs = InterposedFileSystem(UnsyncedFileSystem() if unsynced else OsFileSystem())
         self._mailbox = Mailbox(path, filesystem=self._fs, **options)
         return self._mailbox.path
 

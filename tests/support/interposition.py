@@ -276,13 +276,6 @@ class InterposedFileSystem:
         self._call("touch", name, lambda: self.inner.touch(name, dir_fd))
 
 
-class UnsyncedFileSystem(OsFileSystem):
-    """The operating system without any sync; of use where no power cut is at stake."""
-
-    def fsync(self, fd: int) -> None:
-        """Nothing."""
-
-
 class ReusingFileSystem(OsFileSystem):
     """An operating system that gives a freed inode number to the next new file, as ext4 may and tmpfs won't.
 
