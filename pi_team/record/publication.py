@@ -266,6 +266,9 @@ class Publisher:
         value = change(scan.base.value)
         if value is scan.base.value and not scan.detour:
             return scan.base
+        if pinned.version.previous.publication is None:
+            # Legacy, or an older peer's: whoever made `revisions/` may not have synced that it is there.
+            team.fs.fsync(team.fd)
         return self.install(team, codec, value, scan, lambda: is_unchanged(team, pinned))
 
     def install(
