@@ -473,14 +473,17 @@ def test_each_call_of_a_locked_publication_refused(world: World, fault: str) -> 
 
 
 def test_killed_at_each_call_with_its_locks(world: World) -> None:
-    """A process that dies at any call, its locks in place: the next one waits for nothing."""
+    """A process that dies at any call, its locks in place: the next one waits for nothing.
+
+    Except for a compatibility lock that died before it said whose it is: that looks like a living peer's.
+    """
     world.plant(1)
     locked(world).append("first")
     model = locked(world)
     model.append("model")
     calls = list(enumerate(model.fs.calls))
     assert len(calls) > 30
-    for index, call in calls[::4]:
+    for index, call in calls[::3]:
 
         def die(index: int = index) -> None:
             writer = locked(world, "dying")
@@ -491,7 +494,8 @@ def test_killed_at_each_call_with_its_locks(world: World) -> None:
             child.wait_killed()
         writer = locked(world, "next")
         writer.append(f"next{index}")
-        assert slept(writer) < 0.2, f"call {index}: {call}"
+        nameless = str(call) == "write state.json.lock"
+        assert slept(writer) < (10.5 if nameless else 0.2), f"call {index}: {call}"
         assert world.items().count(f"item{index}") <= 1
         assert world.items()[-1] == f"next{index}"
 
