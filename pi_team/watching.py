@@ -7,6 +7,7 @@ failure of it falls back to looking at short intervals, silently (docs/protocol.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -31,6 +32,7 @@ class Changes:
     def __init__(self, path: str, *, watched: bool = True) -> None:
         self._path = path
         self._changed = threading.Event()
+        self._directory = _identity(path)
         self._seen = self._look()
         self._observer: Any = None
         if watched:
@@ -76,6 +78,8 @@ class Changes:
 
     def _moved(self) -> bool:
         """Whether the record is another file than at the last call."""
+        if self._observer is not None and _identity(self._path) != self._directory:
+            self.close()  # what is watched is no longer the team's: from here on its path is looked at
         now = self._look()
         moved, self._seen = now != self._seen, now
         return moved
@@ -86,6 +90,15 @@ class Changes:
         except OSError:
             return None
         return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which directory a path leads to."""
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino)
 
 
 def _start(path: str, changed: threading.Event) -> Any:
@@ -106,6 +119,10 @@ def _start(path: str, changed: threading.Event) -> Any:
             if RECORD in names or event.is_directory:
                 changed.set()
 
+    # What it logs when a watch is closed at the moment of an event is none of a person's business.
+    logger = logging.getLogger("watchdog")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
     observer = Observer()
     kinds: list[type[FileSystemEvent]] = [FileCreatedEvent, FileMovedEvent, DirDeletedEvent, DirMovedEvent]
     observer.schedule(Handler(), path, recursive=False, event_filter=kinds)
