@@ -32,7 +32,7 @@ class Changes:
     def __init__(self, path: str, *, watched: bool = True) -> None:
         self._path = path
         self._changed = threading.Event()
-        self._directory = _identity(path)
+        self._directory = _open(path)
         self._seen = self._look()
         self._observer: Any = None
         if watched:
@@ -54,6 +54,9 @@ class Changes:
 
     def close(self) -> None:
         """Stop watching."""
+        directory, self._directory = self._directory, -1
+        if directory >= 0:
+            os.close(directory)
         observer, self._observer = self._observer, None
         if observer is not None:
             with contextlib.suppress(Exception):
@@ -78,11 +81,16 @@ class Changes:
 
     def _moved(self) -> bool:
         """Whether the record is another file than at the last call."""
-        if self._observer is not None and _identity(self._path) != self._directory:
+        if self._observer is not None and not self._is_current():
             self.close()  # what is watched is no longer the team's: from here on its path is looked at
         now = self._look()
         moved, self._seen = now != self._seen, now
         return moved
+
+    def _is_current(self) -> bool:
+        with contextlib.suppress(OSError):
+            return os.path.samestat(os.stat(self._path), os.fstat(self._directory))
+        return False
 
     def _look(self) -> tuple[int, int, int] | None:
         try:
@@ -92,13 +100,11 @@ class Changes:
         return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    """Which directory a path leads to."""
-    try:
-        status = os.stat(path, follow_symlinks=False)
-    except OSError:
-        return None
-    return (status.st_dev, status.st_ino)
+def _open(path: str) -> int:
+    """Open a directory, which keeps its inode number from being given to another; -1 where that fails."""
+    with contextlib.suppress(OSError):
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return -1
 
 
 def _start(path: str, changed: threading.Event) -> Any:
