@@ -391,13 +391,14 @@ class _Attempt:
         try:
             fs.link(self._private, team.revisions_fd, slot_name(self._slot), team.revisions_fd)
         except OSError as error:
-            # Whatever the call said: the slot tells whether it took effect.
+            # Whatever the call said: the slot tells whether it took effect. So does a private file that is
+            # gone, since only a helper takes it: the slot may have been pruned by then, and is free again.
             try:
                 holder = self._holder()
+                if holder == self._id or not exists(fs, self._private, team.revisions_fd):
+                    return
             except (OSError, PiTeamError) as blind:
                 raise _unknown(team, blind) from blind
-            if holder == self._id:
-                return
             self._drop()
             if holder is None:
                 raise link_error(error, f"cannot publish in team {team.name}") from error
