@@ -23,7 +23,7 @@ from pi_team.errors import (
     TeamMoved,
     TeamUnknown,
 )
-from pi_team.presence import Observer, Process, this_process
+from pi_team.presence import Observer, Process, process_of, this_process
 from pi_team.record.filesystem import storage_error
 from pi_team.seats import Seat
 from pi_team.watching import Changes
@@ -198,11 +198,11 @@ class Mailbox(Administration):
     def heartbeat(self, owner: Membership, status: Status) -> None:
         """Say that the member lives; presence only, never the record, never a directory.
 
-        Refuses with MEMBERSHIP_LOST after a pause in which the member was swept or replaced, with
-        TEAM_MOVED when the team is gone.
+        Refuses with MEMBERSHIP_LOST where the first one is not the member's any more, and after a pause in
+        which it was swept or replaced; with TEAM_MOVED when the team is gone.
         """
         seat = self._seat(owner)
-        if seat.observer.has_gap():
+        if not seat.attended or seat.observer.has_gap():
             self._require_current(owner)
         self._write_presence(seat, owner.alias, owner.token, status, self._engine.clock.wall())
         seat.attended = True
@@ -359,8 +359,17 @@ class Mailbox(Administration):
                 directory = self._engine.store.open(owner.team)
             except TeamUnknown as error:
                 raise MembershipLost(f"there is no team {owner.team} any more") from error
-            seat = self._seats[owner.token] = Seat(directory, this_process(), self._engine.new_observer())
+            seat = Seat(directory, self._process_of(owner), self._engine.new_observer())
+            self._seats[owner.token] = seat
         return seat
+
+    def _process_of(self, owner: Membership) -> Process:
+        """The member's process, which need not be this one: of the agent, for its helper."""
+        with contextlib.suppress(PiTeamError, ProcessLookupError):
+            member = self._engine.read(owner.team).value.member_with_token(owner.token)
+            if member is not None:
+                return process_of(member.pid)
+        return this_process()
 
     def _session(self, owner: Membership | None) -> Observer | None:
         """The observer of a member that has heartbeats; None for a person and for a one-shot command."""
