@@ -183,4 +183,5 @@ class Engine:
         self._readers.clear()
 
     def _codec(self, team: str) -> TeamCodec:
-        return self._codecs.setdefault(team, TeamCodec(team))
+        codec = self._codecs.get(team)
+        return codec if codec is not None else self._codecs.setdefault(team, TeamCodec(team))

@@ -103,16 +103,22 @@ class Leftovers:
     def sweep_directory(self) -> None:
         """Remove half-made teams, tombstones and half-made locks of nobody; what cannot be removed stays."""
         with contextlib.suppress(OSError, PiTeamError):
-            for leftover in self.of_directory():
-                teams_fd = self._fs.open_dir(self._path)
-                try:
+            found = self.of_directory()
+            if not found:
+                return
+            teams_fd = self._fs.open_dir(self._path)
+            try:
+                # A deletion may have died before it synced its move: a power cut would bring the name back,
+                # without the files that are removed here.
+                self._fs.fsync(teams_fd)
+                for leftover in found:
                     with contextlib.suppress(OSError):
                         if leftover.directory:
                             remove_tree(self._fs, leftover.name, teams_fd)
                         else:
                             self._fs.unlink(leftover.name, teams_fd)
-                finally:
-                    self._fs.close(teams_fd)
+            finally:
+                self._fs.close(teams_fd)
 
     def sweep_team(self, team: TeamDirectory) -> None:
         """Remove what nobody owns in an open team; what cannot be removed stays."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pi_team.administration import Administration
 from pi_team.domain import operations, views
+from pi_team.domain.lifecycles import membership_of
 from pi_team.engine import Engine, Options, new_id
 from pi_team.errors import (
     AliasAlive,
@@ -22,7 +23,7 @@ from pi_team.errors import (
     TeamMoved,
     TeamUnknown,
 )
-from pi_team.presence import Observer, Process, this_process
+from pi_team.presence import Observer, Process, process_of, this_process
 from pi_team.record.filesystem import storage_error
 from pi_team.seats import Seat
 from pi_team.watching import Changes
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pi_team.domain.model import Judge, Membership, Message, Report, Status, TeamState
     from pi_team.domain.operations import Change, Removal
 
+_RENEWED = 1_000
+"""Milliseconds after a join from which on a presence was renewed since; half a heartbeat interval."""
 _BRIEF_POLL = 0.05
 """Seconds between two tries to join under an alias that another one-shot command holds for the moment."""
 
@@ -125,11 +128,11 @@ class Mailbox(Administration):
         self._make_presence(seat)
         try:
             while True:
-                brief = wait > 0 and self._is_brief(seat, alias)
                 try:
                     return self._engine.operate(seat.directory.name, join)
                 except AliasAlive:
-                    if not brief or self._engine.clock.monotonic() >= until:
+                    # Looked at after the refusal: whoever holds the alias may just have taken it.
+                    if self._engine.clock.monotonic() >= until or not self._is_brief(seat, alias):
                         raise
                 self._engine.clock.sleep(_BRIEF_POLL)
         except BaseException:
@@ -137,10 +140,17 @@ class Mailbox(Administration):
             raise
 
     def _is_brief(self, seat: Seat, alias: str) -> bool:
-        """Whether the holder of an alias looks like a one-shot command: it has not renewed its presence."""
+        """Whether the alias is free by now, or its holder looks like a one-shot command.
+
+        Such a command does not renew the presence that it wrote when it joined.
+        """
         member = self._engine.read(seat.directory.name).value.member(alias)
-        sighting = seat.presence.read(alias)
-        return member is not None and (sighting.presence is None or sighting.presence.seen <= member.seen)
+        if member is None or membership_of(member) != "connected":
+            return True
+        presence = seat.presence.read(alias).presence
+        if presence is None or presence.token != member.token:
+            return True
+        return presence.seen - member.seen < _RENEWED
 
     def _make_presence(self, seat: Seat) -> None:
         team = seat.directory.name
@@ -188,11 +198,11 @@ class Mailbox(Administration):
     def heartbeat(self, owner: Membership, status: Status) -> None:
         """Say that the member lives; presence only, never the record, never a directory.
 
-        Refuses with MEMBERSHIP_LOST after a pause in which the member was swept or replaced, with
-        TEAM_MOVED when the team is gone.
+        Refuses with MEMBERSHIP_LOST where the first one is not the member's any more, and after a pause in
+        which it was swept or replaced; with TEAM_MOVED when the team is gone.
         """
         seat = self._seat(owner)
-        if seat.observer.has_gap():
+        if not seat.attended or seat.observer.has_gap():
             self._require_current(owner)
         self._write_presence(seat, owner.alias, owner.token, status, self._engine.clock.wall())
         seat.attended = True
@@ -349,8 +359,17 @@ class Mailbox(Administration):
                 directory = self._engine.store.open(owner.team)
             except TeamUnknown as error:
                 raise MembershipLost(f"there is no team {owner.team} any more") from error
-            seat = self._seats[owner.token] = Seat(directory, this_process(), self._engine.new_observer())
+            seat = Seat(directory, self._process_of(owner), self._engine.new_observer())
+            self._seats[owner.token] = seat
         return seat
+
+    def _process_of(self, owner: Membership) -> Process:
+        """The member's process, which need not be this one: of the agent, for its helper."""
+        with contextlib.suppress(PiTeamError, ProcessLookupError):
+            member = self._engine.read(owner.team).value.member_with_token(owner.token)
+            if member is not None:
+                return process_of(member.pid)
+        return this_process()
 
     def _session(self, owner: Membership | None) -> Observer | None:
         """The observer of a member that has heartbeats; None for a person and for a one-shot command."""

@@ -164,6 +164,7 @@ class Relocation:
         with self._locks.stable(team, new, patience=patience):
             if self._is_half_renamed(new, before.codec, after):
                 with self.open(new) as directory, self._inner(directory, patience):
+                    self._sync_half(team, new)
                     self._finish_rename(directory, before, after, retitle, patience)
                 return
             with self.open(team) as directory:
@@ -227,6 +228,18 @@ class Relocation:
         except (TeamUnknown, *_UNREADABLE):
             pass
         return False
+
+    def _sync_half(self, team: str, new: str) -> None:
+        """Sync a move whose maker may have died before that.
+
+        A power cut after the new name was published would bring the old one back, with a record that names
+        the new one: nobody could read the team under either. Raises StorageError.
+        """
+        try:
+            with self._open_teams() as teams_fd:
+                self._fs.fsync(teams_fd)
+        except OSError as error:
+            raise storage_error(error, f"cannot complete the rename of team {team} to {new}") from error
 
     def _finish_rename(
         self,

@@ -7,6 +7,7 @@ failure of it falls back to looking at short intervals, silently (docs/protocol.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -31,6 +32,7 @@ class Changes:
     def __init__(self, path: str, *, watched: bool = True) -> None:
         self._path = path
         self._changed = threading.Event()
+        self._directory = _open(path)
         self._seen = self._look()
         self._observer: Any = None
         if watched:
@@ -52,6 +54,9 @@ class Changes:
 
     def close(self) -> None:
         """Stop watching."""
+        directory, self._directory = self._directory, -1
+        if directory >= 0:
+            os.close(directory)
         observer, self._observer = self._observer, None
         if observer is not None:
             with contextlib.suppress(Exception):
@@ -76,9 +81,16 @@ class Changes:
 
     def _moved(self) -> bool:
         """Whether the record is another file than at the last call."""
+        if self._observer is not None and not self._is_current():
+            self.close()  # what is watched is no longer the team's: from here on its path is looked at
         now = self._look()
         moved, self._seen = now != self._seen, now
         return moved
+
+    def _is_current(self) -> bool:
+        with contextlib.suppress(OSError):
+            return os.path.samestat(os.stat(self._path), os.fstat(self._directory))
+        return False
 
     def _look(self) -> tuple[int, int, int] | None:
         try:
@@ -86,6 +98,13 @@ class Changes:
         except OSError:
             return None
         return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _open(path: str) -> int:
+    """Open a directory, which keeps its inode number from being given to another; -1 where that fails."""
+    with contextlib.suppress(OSError):
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return -1
 
 
 def _start(path: str, changed: threading.Event) -> Any:
@@ -106,6 +125,10 @@ def _start(path: str, changed: threading.Event) -> Any:
             if RECORD in names or event.is_directory:
                 changed.set()
 
+    # What it logs when a watch is closed at the moment of an event is none of a person's business.
+    logger = logging.getLogger("watchdog")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
     observer = Observer()
     kinds: list[type[FileSystemEvent]] = [FileCreatedEvent, FileMovedEvent, DirDeletedEvent, DirMovedEvent]
     observer.schedule(Handler(), path, recursive=False, event_filter=kinds)

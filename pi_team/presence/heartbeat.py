@@ -271,8 +271,9 @@ class PresenceDirectory:
     def _replace(self, alias: str, data: bytes, fd: int) -> None:
         # The number keeps two threads of one process apart; the owner tells a sweep whose file it is.
         temporary = f".{alias}-{next(_attempts)}.{owner_token(this_process())}.tmp"
-        file = self._fs.create(temporary, fd)
         try:
+            # Within: a create that is refused may have made the file, where its mode cannot be set.
+            file = self._fs.create(temporary, fd)
             try:
                 write_all(self._fs, file, data)
             finally:

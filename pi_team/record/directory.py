@@ -14,7 +14,6 @@ from pi_team.errors import TeamUnknown
 from pi_team.record.filesystem import (
     FileSystem,
     close_quietly,
-    exists,
     open_private_dir,
     same_file,
     storage_error,
@@ -48,6 +47,7 @@ class TeamDirectory:
         self.name = name
         self.fd = -1
         self.revisions_fd = -1
+        self._status: os.stat_result | None = None
         shown = os.path.join(path, name)
         try:
             # Both are looked at: whoever can write to teams/ could put another directory into it.
@@ -62,7 +62,7 @@ class TeamDirectory:
             raise storage_error(error, f"cannot open {shown}") from error
 
     def open_history(self, *, create: bool) -> bool:
-        """Open `revisions/`; whether it is there. A legacy team gets one where `create` says so.
+        """Open `revisions/`; whether it is there. A legacy team gets one with `create`, not synced yet.
 
         Raises:
             RecordUnsafe: it is not ours alone.
@@ -71,16 +71,14 @@ class TeamDirectory:
         if self.revisions_fd >= 0:
             return True
         shown = os.path.join(self.path, self.name, REVISIONS)
-        if create and not exists(self.fs, REVISIONS, self.fd):
-            with contextlib.suppress(FileExistsError):
-                self.fs.mkdir(REVISIONS, self.fd)
-            self.fs.fsync(self.fd)
         try:
             self.revisions_fd = open_private_dir(self.fs, REVISIONS, self.fd, shown)
         except FileNotFoundError:
-            if create:
-                raise
-            return False
+            if not create:
+                return False
+            with contextlib.suppress(FileExistsError):
+                self.fs.mkdir(REVISIONS, self.fd)
+            self.revisions_fd = open_private_dir(self.fs, REVISIONS, self.fd, shown)
         return True
 
     def is_current(self) -> bool:
@@ -89,7 +87,9 @@ class TeamDirectory:
             there = self.fs.stat(os.path.join(self.path, self.name))
         except (FileNotFoundError, NotADirectoryError):
             return False
-        return same_file(there, self.fs.fstat(self.fd))
+        if self._status is None:  # which directory a descriptor is open on does not change
+            self._status = self.fs.fstat(self.fd)
+        return same_file(there, self._status)
 
     def shown(self, name: str) -> str:
         """A name in the team's directory as an error shows it."""

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from pi_team.json_text import JsonValue
 
 SCHEMA_VERSION: Final = 1
+_HEAD: Final = b'{"schemaVersion":1,"revision":'
+_PAYLOAD: Final = b',"payload":'
+_TAIL: Final = 8_192
+"""Bytes at the end of a payload that are always hashed anew: where messages are added and change."""
 _IDENTIFIER: Final = re.compile(rf"[0-9A-Za-z-]{{1,{IDENTIFIER_CHARACTERS}}}")
 _KNOWN: Final = frozenset({"schemaVersion", "revision", "contentHash", "publication", "previous", "payload"})
 Identity = tuple[Literal["publication", "content"], str]
@@ -116,6 +120,34 @@ class Envelope:
         return Previous(self.revision, self.content_hash, self.publication.id if self.publication else None)
 
 
+class _Hasher:
+    """SHA-256 of payloads most of which is as it was: goes on from where the last one began to differ.
+
+    The beginning of a payload, all but its last kilobytes, is kept with the state of its hash. Where the next
+    payload begins with the very same bytes, found by comparing them, only the rest is hashed.
+    """
+
+    def __init__(self) -> None:
+        self._beginning = (b"", hashlib.sha256())  # one value, so that threads see it whole
+
+    def digest(self, data: bytes, start: int, end: int) -> str:
+        """The hash of `data[start:end]`, lower-case hexadecimal."""
+        beginning, state = self._beginning
+        if not data.startswith(beginning, start, end):
+            beginning, state = b"", hashlib.sha256()
+        rest = start + len(beginning)
+        state = state.copy()
+        if end - rest > 2 * _TAIL:
+            state.update(memoryview(data)[rest : end - _TAIL])
+            self._beginning = (data[start : end - _TAIL], state.copy())
+            rest = end - _TAIL
+        state.update(memoryview(data)[rest:end])
+        return state.hexdigest()
+
+
+_hasher: Final = _Hasher()
+
+
 def content_hash(payload: str) -> str:
     """The SHA-256 of a payload text, lower-case hexadecimal."""
     return hashlib.sha256(payload.encode()).hexdigest()
@@ -138,7 +170,7 @@ def encode(
         extra: unknown keys of the envelope, to keep.
     """
     data = payload.encode()
-    digest = hashlib.sha256(data).hexdigest()
+    digest = _hasher.digest(data, 0, len(data))
     parent: JsonValue = {
         "revision": previous.revision,
         "contentHash": previous.content_hash,
@@ -154,7 +186,7 @@ def encode(
             **extra,
         }
     )
-    record = b'%s,"payload":%s}' % (head[:-1].encode(), data)
+    record = b"".join((head[:-1].encode(), _PAYLOAD, data, b"}"))
     _recent[:] = [(record, Envelope(revision, digest, payload, publication, previous, extra))]
     return record, digest
 
@@ -203,10 +235,6 @@ def _decode_any(data: bytes) -> Envelope:
     return _envelope(values, payload)
 
 
-_HEAD: Final = b'{"schemaVersion":1,"revision":'
-_PAYLOAD: Final = b',"payload":'
-
-
 def _decode_own(data: bytes) -> Envelope | None:
     """The common case: the payload is the last key of a compact envelope and its hash fits; else None."""
     if not data.startswith(_HEAD) or not data.endswith(b"}"):
@@ -214,17 +242,17 @@ def _decode_own(data: bytes) -> Envelope | None:
     cut = data.find(_PAYLOAD)
     if cut < 0:
         return None
-    payload = memoryview(data)[cut + len(_PAYLOAD) : -1]
+    start, end = cut + len(_PAYLOAD), len(data) - 1
     try:
         values = json_text.parse(data[:cut].decode() + "}")
-        text = str(payload, "utf-8")
+        payload = str(memoryview(data)[start:end], "utf-8")
     except (json_text.NotJson, UnicodeDecodeError):
         return None  # the first `,"payload":` stood inside a value, or it is no text: the slow way tells
     if not isinstance(values, dict) or "payload" in values:
         return None  # a second payload, its key written with an escape: the slow way refuses it
-    if hashlib.sha256(payload).hexdigest() != values.get("contentHash"):
+    if _hasher.digest(data, start, end) != values.get("contentHash"):
         return None
-    return _envelope(values, text)
+    return _envelope(values, payload)
 
 
 def _check_version(version: JsonValue) -> None:

@@ -10,6 +10,7 @@ parents would resurrect a deleted team.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import random
 import threading
@@ -42,6 +43,12 @@ _LOCK_BYTES: Final = 1_024
 _FULL_LOOK_INTERVAL: Final = 0.1
 """Seconds between two attempts of the library, each of which also asks whether the holder is dead; in
 between only the lock's name is looked at, which costs a hundredth of an attempt."""
+_NEXT_LOOK: Final = 0.0005
+"""Seconds after which whoever is next looks first whether the lock is free."""
+_TURN_LOOK: Final = (0.01, 0.001)
+"""Seconds between two looks of the others whether they are next: when they begin to wait, and at least."""
+_TURN_HALVED: Final = 0.02
+"""Seconds of waiting after which that has halved: who waits for long comes before who just came."""
 _FUTURE: Final = 1.0
 """Seconds by which a lock may be dated after now before the clock must have stepped back."""
 
@@ -107,8 +114,13 @@ class Locks:
         self._local = threading.local()
 
     @contextlib.contextmanager
-    def stable(self, *teams: str, patience: Patience) -> Iterator[None]:
+    def stable(self, *teams: str, patience: Patience, team_fd: int | None = None) -> Iterator[None]:
         """Hold the stable locks of the teams, taken in lexical order so that two renames cannot deadlock.
+
+        Args:
+            teams: whose.
+            patience: bounds the waiting.
+            team_fd: the open directory of the one team: the place where its writers take turns.
 
         Raises:
             Busy: another writer held one for as long as `patience` lasts.
@@ -119,7 +131,7 @@ class Locks:
         with contextlib.ExitStack() as held:
             for team in sorted(set(teams)):
                 lock = self._library_lock(team)
-                self._acquire(lock, team, patience)
+                self._acquire(lock, team, patience, team_fd)
                 held.callback(_release, lock)
             yield
 
@@ -170,32 +182,71 @@ class Locks:
                 known[key] = SoftFileLock(self._lock_path(team), mode=0o600, lifetime=self._lifetime)
         return known[key]
 
-    def _acquire(self, lock: SoftFileLock, team: str, patience: Patience) -> None:
+    def _acquire(self, lock: SoftFileLock, team: str, patience: Patience, team_fd: int | None) -> None:
+        """Take the lock in turn: of all who wait, one is next, and the others wait to be that.
+
+        Otherwise whoever releases the lock finds it free before anybody else looks, again and again, and all
+        who wait wake up for one lock.
+        """
+        is_next = seems_free = _take_turn(team_fd)  # as a rule: nobody waits, so nobody holds it
+        since = self._clock.monotonic()
+        try:
+            while not (seems_free and self._attempt(lock, team)):
+                if is_next:
+                    self._await_change(team, patience, since)
+                    seems_free = True
+                else:
+                    is_next = self._await_turn(team, patience, team_fd)
+                    since = self._clock.monotonic()
+                    seems_free = not is_next or self._seems_free(team)
+        finally:
+            if is_next:
+                _end_turn(team_fd)
+
+    def _attempt(self, lock: SoftFileLock, team: str) -> bool:
         from filelock import Timeout  # noqa: PLC0415 - as above
 
-        while True:
-            try:
-                lock.acquire(blocking=False)
-            except Timeout:
-                self._await_change(team, patience)
-            except OSError as error:
-                raise storage_error(error, f"cannot lock team {team}") from error
-            else:
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return False
+        except OSError as error:
+            raise storage_error(error, f"cannot lock team {team}") from error
+        return True
+
+    def _await_turn(self, team: str, patience: Patience, team_fd: int | None) -> bool:
+        """Wait to be next; False after a while, since who is next may have been stopped."""
+        began = self._clock.monotonic()
+        while (waited := self._clock.monotonic() - began) < _FULL_LOOK_INTERVAL:
+            first, least = _TURN_LOOK
+            patience.wait(_holder_of(team), max(first / (1 + waited / _TURN_HALVED), least))
+            if _take_turn(team_fd):
+                return True
+        return False
+
+    def _await_change(self, team: str, patience: Patience, since: float) -> None:
+        """Wait until a full attempt is worth its cost: the name is gone or old, or some time has passed.
+
+        Args:
+            team: whose lock.
+            patience: bounds the waiting.
+            since: when this writer became next; it looks ever more seldom.
+        """
+        until = self._clock.monotonic() + _FULL_LOOK_INTERVAL
+        while (now := self._clock.monotonic()) < until:
+            patience.wait(_holder_of(team), min(_NEXT_LOOK + (now - since) / 20, LOCK_POLL_INTERVAL))
+            if self._seems_free(team):
                 return
 
-    def _await_change(self, team: str, patience: Patience) -> None:
-        """Wait until a full attempt is worth its cost: the name is gone or old, or some time has passed."""
-        until = self._clock.monotonic() + _FULL_LOOK_INTERVAL
-        while self._clock.monotonic() < until:
-            patience.wait(f"another writer that holds the lock of team {team}")
-            try:
-                status = self._fs.stat(self._lock_path(team))
-            except FileNotFoundError:
-                return
-            except OSError as error:
-                raise storage_error(error, f"cannot lock team {team}") from error
-            if self._age(status, self._lock_path(team), None) >= self._lifetime:
-                return
+    def _seems_free(self, team: str) -> bool:
+        """Whether the lock's name is gone or old."""
+        try:
+            status = self._fs.stat(self._lock_path(team))
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise storage_error(error, f"cannot lock team {team}") from error
+        return self._age(status, self._lock_path(team), None) >= self._lifetime
 
     def _age(self, status: os.stat_result, name: str, dir_fd: int | None) -> float:
         """The age of a lock in seconds; one from the future is dated anew, and expires like any other."""
@@ -259,3 +310,30 @@ def _release(lock: SoftFileLock) -> None:
     # As above: an error of the release must not turn a publication that took effect into a failure.
     with contextlib.suppress(OSError):
         lock.release()
+
+
+def _holder_of(team: str) -> str:
+    return f"another writer that holds the lock of team {team}"
+
+
+def _take_turn(team_fd: int | None) -> bool:
+    """Become the next to take the lock, by a `flock` of the team's directory; whether nobody else is.
+
+    It orders who waits and guards nothing: the kernel takes it from who dies, and where there is no such
+    lock, or no directory, everybody is next.
+    """
+    if team_fd is None:
+        return True
+    try:
+        fcntl.flock(team_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _end_turn(team_fd: int | None) -> None:
+    if team_fd is not None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(team_fd, fcntl.LOCK_UN)

@@ -149,7 +149,7 @@ class Publisher:
         while True:
             with contextlib.ExitStack() as held:
                 team = held.enter_context(open_directory())
-                held.enter_context(self._locks.stable(team.name, patience=patience))
+                held.enter_context(self._locks.stable(team.name, patience=patience, team_fd=team.fd))
                 if not _is_current(team):
                     continue  # it moved while this writer waited for the lock: open what is there now
                 try:
@@ -211,12 +211,13 @@ class Publisher:
                 successor = self._successor(team, codec, found, base)
             except Damaged:
                 found, successor = None, None  # skipped, and kept
-            if found is not None and found.publication is not None and successor is not None:
+            publication = found.publication if found is not None else None
+            if successor is not None and (publication is not None or not install):
                 if not is_unchanged(team, pinned):
                     return None
                 # What a reader will see must not be taken back by a power cut.
                 team.fs.fsync(team.revisions_fd)
-                if install and self._install_for(team, found.publication.id):
+                if install and publication is not None and self._install_for(team, publication.id):
                     return None
                 if not is_unchanged(team, pinned):
                     return None
@@ -265,6 +266,9 @@ class Publisher:
         value = change(scan.base.value)
         if value is scan.base.value and not scan.detour:
             return scan.base
+        if pinned.version.previous.publication is None:
+            # Legacy, or an older peer's: whoever made `revisions/` may not have synced that it is there.
+            team.fs.fsync(team.fd)
         return self.install(team, codec, value, scan, lambda: is_unchanged(team, pinned))
 
     def install(
@@ -387,13 +391,14 @@ class _Attempt:
         try:
             fs.link(self._private, team.revisions_fd, slot_name(self._slot), team.revisions_fd)
         except OSError as error:
-            # Whatever the call said: the slot tells whether it took effect.
+            # Whatever the call said: the slot tells whether it took effect. So does a private file that is
+            # gone, since only a helper takes it: the slot may have been pruned by then, and is free again.
             try:
                 holder = self._holder()
+                if holder == self._id or not exists(fs, self._private, team.revisions_fd):
+                    return
             except (OSError, PiTeamError) as blind:
                 raise _unknown(team, blind) from blind
-            if holder == self._id:
-                return
             self._drop()
             if holder is None:
                 raise link_error(error, f"cannot publish in team {team.name}") from error

@@ -195,7 +195,7 @@ def is_unchanged(directory: TeamDirectory, pinned: Pinned[T]) -> bool:
     two links of one file different numbers. Raises as :func:`read_envelope`.
     """
     try:
-        if same_file(directory.fs.stat(RECORD, directory.fd), directory.fs.fstat(pinned.fd)):
+        if same_file(directory.fs.stat(RECORD, directory.fd), pinned.status):
             return True
     except FileNotFoundError:
         return False

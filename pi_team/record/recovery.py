@@ -23,7 +23,7 @@ from pi_team.errors import (
 )
 from pi_team.limits import REVISION_MAX
 from pi_team.record.directory import RECORD, TeamDirectory
-from pi_team.record.envelope import Damaged, Publication
+from pi_team.record.envelope import Damaged, Previous, Publication
 from pi_team.record.filesystem import same_file, storage_error
 from pi_team.record.publication import Conflict, Publisher, Scan
 from pi_team.record.reading import (
@@ -52,12 +52,14 @@ class SlotReport(Generic[T]):
         version: its content, or None where it is not intact.
         fault: why it is not intact, or "".
         publication: who published it; None for an older peer's, or where it is not intact.
+        parent: what it was based on; None where there is no publication.
     """
 
     revision: int
     version: Version[T] | None
     fault: str
     publication: Publication | None
+    parent: Previous | None = None
 
 
 def history(team: TeamDirectory, codec: Codec[T]) -> list[SlotReport[T]]:
@@ -80,7 +82,7 @@ def _inspect(team: TeamDirectory, codec: Codec[T], number: int) -> SlotReport[T]
         version = decode_version(codec, found, shown)
     except (Damaged, PiTeamError) as error:
         return SlotReport(number, None, str(error), None)
-    return SlotReport(number, version, "", found.publication)
+    return SlotReport(number, version, "", found.publication, found.previous)
 
 
 def recover(
@@ -158,7 +160,7 @@ def _replace(
         before = _status(team)
         if before is not None:
             _keep_evidence(team, before, slot)
-        _retire(team, reports)
+        _retire(team, _chain(reports))
     except OSError as error:
         raise storage_error(error, f"cannot recover team {team.name}") from error
 
@@ -201,14 +203,28 @@ def _keep_evidence(team: TeamDirectory, record: os.stat_result, slot: int) -> No
     team.fs.fsync(team.fd)
 
 
-def _retire(team: TeamDirectory, reports: list[SlotReport[T]]) -> None:
-    """Take away the private files of the slots below.
+def _chain(reports: list[SlotReport[T]]) -> set[str]:
+    """The publications that the newest intact slot contains: its own, its parent's and so on."""
+    publications: set[str] = set()
+    wanted: Previous | None = None
+    for report in reversed(reports):
+        if report.version is None or (publications and report.version.previous != wanted):
+            continue
+        if report.publication is None:
+            break  # below an older peer's slot everything was installed
+        publications.add(report.publication.id)
+        wanted = report.parent
+    return publications
+
+
+def _retire(team: TeamDirectory, publications: set[str]) -> None:
+    """Take away the private files of publications that are restored.
 
     A writer that sleeps between steps 7 and 8 would put its revision back over all that follows: where the
-    record cannot be read nobody helps it, and so nobody has consumed its file. What it published is restored
-    with its slot, or not, as the caller chose.
+    record cannot be read nobody helps it, and so nobody has consumed its file. To find it gone means that
+    somebody helped, so only what is contained in what comes next may be taken. (A writer whose slot was
+    pruned and reused keeps its file, and withdraws.)
     """
-    publications = {report.publication.id for report in reports if report.publication is not None}
     for name in team.fs.listdir(team.revisions_fd):
         identifier, dot, _ = name.removeprefix(".").partition(".")
         if name.startswith(".") and dot and identifier in publications:

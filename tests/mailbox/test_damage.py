@@ -11,8 +11,7 @@ import pytest
 
 import evidence
 from faults import RECORD, behind_a_link, opened_to_others, rewritten, written
-from grounds import Ground, ground, membership
-from pi_team.domain.model import Report
+from grounds import Ground, as_given, ground, membership
 from pi_team.errors import PiTeamError
 from pi_team.mailbox import Mailbox
 from trials import OPERATIONS
@@ -45,10 +44,10 @@ class Damage:
 
     plant: Callable[[Ground, Nursery], None]
     code: str
-    unconcerned: frozenset[str] = frozenset({"heartbeat"})
+    unconcerned: frozenset[str] = frozenset()
 
 
-LOOKS: Final = frozenset({"look", "snapshot"})
+READING: Final = frozenset({"look", "snapshot", "heartbeat"})
 DAMAGES: Final = {
     "cut short": Damage(written(RECORD, b'{"schemaVersion":1,"revision":19,"conten'), "RECORD_CORRUPT"),
     "empty": Damage(written(RECORD, b""), "RECORD_CORRUPT"),
@@ -79,15 +78,13 @@ DAMAGES: Final = {
     "directory": Damage(in_place_of_the_record(lambda path: path.mkdir(0o700)), "RECORD_UNSAFE"),
     "fifo": Damage(in_place_of_the_record(lambda path: os.mkfifo(path, 0o600)), "RECORD_UNSAFE"),
     "one byte too large": Damage(written(RECORD, b" " * 32_000_001), "RECORD_UNSAFE"),
-    "team a link": Damage(behind_a_link("crew"), "RECORD_UNSAFE", frozenset()),
-    "team readable for the group": Damage(opened_to_others("crew"), "RECORD_UNSAFE", frozenset()),
-    "teams a link": Damage(behind_a_link("."), "RECORD_UNSAFE", frozenset()),
-    "teams readable for the group": Damage(opened_to_others("."), "RECORD_UNSAFE", frozenset()),
-    "revisions a link": Damage(behind_a_link("crew/revisions"), "RECORD_UNSAFE", LOOKS | {"heartbeat"}),
-    "revisions readable for the group": Damage(
-        opened_to_others("crew/revisions"), "RECORD_UNSAFE", LOOKS | {"heartbeat"}
-    ),
-    "locks a link": Damage(behind_a_link(".locks"), "RECORD_UNSAFE", LOOKS | {"heartbeat"}),
+    "team a link": Damage(behind_a_link("crew"), "RECORD_UNSAFE"),
+    "team readable for the group": Damage(opened_to_others("crew"), "RECORD_UNSAFE"),
+    "teams a link": Damage(behind_a_link("."), "RECORD_UNSAFE"),
+    "teams readable for the group": Damage(opened_to_others("."), "RECORD_UNSAFE"),
+    "revisions a link": Damage(behind_a_link("crew/revisions"), "RECORD_UNSAFE", READING),
+    "revisions readable for the group": Damage(opened_to_others("crew/revisions"), "RECORD_UNSAFE", READING),
+    "locks a link": Damage(behind_a_link(".locks"), "RECORD_UNSAFE", READING),
 }
 
 
@@ -111,14 +108,6 @@ def ordered(args: list[Any], kwargs: dict[str, Any]) -> Callable[[Mailbox], obje
     do, *given = (as_given(value) for value in args)
     options = {key: as_given(value) for key, value in kwargs.items()}
     return lambda box: getattr(box, do)(*given, **options)
-
-
-def as_given(value: Any) -> Any:
-    if isinstance(value, dict) and "token" in value:
-        return membership(value)
-    if isinstance(value, dict) and "outcome" in value:
-        return Report(value["outcome"], value["body"])
-    return value
 
 
 def files(root: Path) -> evidence.Fingerprint:
@@ -152,3 +141,17 @@ def test_every_operation_refuses_it_and_leaves_it_as_it_is(
         else:
             before = files(tmp_path)
     mailbox.close()
+
+
+def test_session_goes_on_saying_that_it_lives(tmp_path: Path, nursery: Nursery) -> None:
+    """The record is destroyed under living sessions: none of them may be taken for dead for that."""
+    field = ground(tmp_path)
+    mailbox = Mailbox(field.path)
+    owner = mailbox.join("crew", "newcomer")
+    mailbox.heartbeat(owner, "idle")
+    written(RECORD, b"")(field, nursery)
+    mailbox.heartbeat(owner, "busy")
+    with pytest.raises(PiTeamError):
+        mailbox.snapshot(owner)
+    Mailbox(field.path).recover("crew")
+    assert mailbox.snapshot(owner).members[-1].displayed == "busy"

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from grounds import ground
+from interposition import InterposedFileSystem
 from nursery import Died
+from pi_team import Mailbox
 from trials import heal
 
 if TYPE_CHECKING:
@@ -62,3 +64,24 @@ def test_presence_temporary_of_the_longest_alias(nursery: Nursery, tmp_path: Pat
     other = nursery.actor(field.path, unsynced=True)
     assert heal(other, field.path) == ["LEFTOVER"]
     assert not left.exists()
+
+
+def test_move_is_synced_before_a_tombstone_is_swept(nursery: Nursery, tmp_path: Path) -> None:
+    """A deletion dies before it synced its move, its tombstone is swept, and the power is cut.
+
+    The name would come back without the files that the sweep removed: half a team.
+    """
+    field = ground(tmp_path)
+    victim = nursery.actor(field.path, unsynced=True)
+    victim.ask("trap", "kill", method="fsync", name="*teams")
+    with pytest.raises(Died):
+        victim.ask("delete_team", "quiet")
+    (tombstone,) = field.path.glob(".deleted-quiet-*")
+    port = InterposedFileSystem()
+    Mailbox(field.path, filesystem=port).create("another")
+    calls = [f"{call.method} {call.name}" for call in port.calls]
+    removed = calls.index(f"rmdir {tombstone.name}")
+    opened = calls.index(f"open_dir {tombstone.name}")
+    created = next(index for index, call in enumerate(calls) if call.endswith("-> another"))
+    synced = [index for index, call in enumerate(calls) if call == f"fsync {field.path}" and index > created]
+    assert any(index < opened < removed for index in synced[1:])  # the first is the creation's own

@@ -411,7 +411,7 @@ def test_waiting_does_not_spin(world: World, which: Callable[[World], str]) -> N
     with pytest.raises(Busy):
         writer.publish(lambda items: items, patience=writer.patience(8))
     assert isinstance(writer.clock, StillClock)
-    assert 8 / 0.0045 < writer.clock.sleeps < 8 / 0.0015
+    assert writer.clock.sleeps < 8 / 0.001
     calls = 1 if which is stable else 6
     assert len(writer.fs.calls) < calls * writer.clock.sleeps + 30
 
@@ -441,6 +441,7 @@ def test_lock_that_is_released_is_taken_soon(world: World) -> None:
 @pytest.mark.parametrize("fault", ["fail", "fail_after"])
 def test_each_call_of_a_locked_publication_refused(world: World, fault: str) -> None:
     """EIO anywhere, the locks' own calls included: refused cleanly or done, and nobody is locked out."""
+    world.kept = 2
     world.plant(1)
     locked(world).append("first")  # makes the directory of the locks
     model = locked(world)
@@ -472,14 +473,17 @@ def test_each_call_of_a_locked_publication_refused(world: World, fault: str) -> 
 
 
 def test_killed_at_each_call_with_its_locks(world: World) -> None:
-    """A process that dies at any call, its locks in place: the next one waits for nothing."""
+    """A process that dies at any call, its locks in place: the next one waits for nothing.
+
+    Except for a compatibility lock that died before it said whose it is: that looks like a living peer's.
+    """
     world.plant(1)
     locked(world).append("first")
     model = locked(world)
     model.append("model")
     calls = list(enumerate(model.fs.calls))
     assert len(calls) > 30
-    for index, call in calls[::4]:
+    for index, call in calls[::3]:
 
         def die(index: int = index) -> None:
             writer = locked(world, "dying")
@@ -490,7 +494,8 @@ def test_killed_at_each_call_with_its_locks(world: World) -> None:
             child.wait_killed()
         writer = locked(world, "next")
         writer.append(f"next{index}")
-        assert slept(writer) < 0.2, f"call {index}: {call}"
+        nameless = str(call) == "write state.json.lock"
+        assert slept(writer) < (10.5 if nameless else 0.2), f"call {index}: {call}"
         assert world.items().count(f"item{index}") <= 1
         assert world.items()[-1] == f"next{index}"
 
@@ -550,6 +555,35 @@ def test_locks_that_were_used_before_a_fork(world: World) -> None:
         assert child.result() == "busy"
     writer.append("again")
     assert world.items() == ("r1", "parent", "child", "again")
+
+
+def test_waiter_that_is_stopped_holds_nobody_up(world: World) -> None:
+    """A process waits for the lock and is stopped there; it delays each of the others by a moment at most."""
+    world.plant(1)
+
+    class Stopping(SystemClock):
+        naps = 0
+
+        def sleep(self, seconds: float) -> None:
+            Stopping.naps += 1
+            if Stopping.naps == 5:
+                stop_here()
+            super().sleep(seconds)
+
+    def wait() -> int:
+        return Writer(world, "waiter", locked=True, clock=Stopping()).append("waiter").revision
+
+    holder, other = locked(world, "holder"), locked(world, "other")
+    held = contextlib.ExitStack()
+    held.enter_context(both(holder))
+    with held, Child(wait) as child:
+        child.wait_stopped()
+        held.close()
+        assert [other.append(f"other{number}").revision for number in range(3)] == [2, 3, 4]
+        assert slept(other) < 3 * 0.15
+        child.resume()
+        assert child.result() == 5
+    assert world.items() == ("r1", "other0", "other1", "other2", "waiter")
 
 
 def test_processes_under_contention(world: World) -> None:

@@ -390,6 +390,20 @@ def test_chain_that_cannot_be_synced_is_not_shown(world: World) -> None:
     assert writer.reader().read().value == ("r1",)
 
 
+def test_older_peers_slot_that_cannot_be_synced_is_not_shown(world: World) -> None:
+    """It is part of the chain, and shown under the same condition as ours."""
+    world.plant(1)
+    put(world.slot(2), envelope_text(2, payload_text(("r1", "peer"))))
+    writer = world.writer()
+    make_read_only(writer)
+    assert writer.reader().read().value == ("r1", "peer")
+    assert "fsync revisions" in [str(call) for call in writer.fs.calls]
+    unsynced = world.writer()
+    make_read_only(unsynced)
+    unsynced.fs.at("fsync").fail(errno.EIO).always()
+    assert unsynced.reader().read().value == ("r1",)
+
+
 def test_chain_is_checked_before_it_is_shown(world: World) -> None:
     """The record moved while the chain was followed: it is followed anew from where the record is."""
     world.plant(1)

@@ -312,6 +312,23 @@ def test_writer_that_slept_over_a_recovery(world: World) -> None:
     assert small.items() == ("r1", "slow", *(f"o{number}" for number in range(9)))
 
 
+def test_writer_that_slept_over_pruning_before_its_link_and_over_a_recovery_after_it(world: World) -> None:
+    """Its slot was pruned when it was linked, so it is no part of what is restored: it starts again."""
+    small = World(os.path.join(os.path.dirname(world.path), "small"), kept=2)
+    small.plant(1)
+    slow, other = small.writer("slow"), small.writer("other")
+
+    def damage_and_recover() -> None:
+        put(small.record(), b"{")
+        recover(other)
+
+    slow.fs.at("link", SLOT).before(lambda: other.append_many(9, "o"))
+    slow.fs.at("fsync", "revisions").before(damage_and_recover)
+    slow.append("slow")
+    assert small.items() == ("r1", *(f"o{number}" for number in range(9)), "slow")
+    assert small.state().privates == ()
+
+
 def test_record_repaired_while_a_recovery_is_under_way(world: World) -> None:
     """Somebody puts a good record there before the rename: it is not replaced, and nothing is left."""
     damaged(world)

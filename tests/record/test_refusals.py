@@ -149,6 +149,16 @@ def test_link_that_fails_and_cannot_be_looked_at_is_unknown(world: World) -> Non
     assert world.items()[-2:] == ("item", "next")
 
 
+def test_link_that_fails_although_it_took_effect_and_others_went_on(world: World) -> None:
+    """It slept before it looked: its publication was installed, and its slot pruned and free again."""
+    renew(world, "settled")
+    writer, other = world.writer(), world.writer("other")
+    writer.fs.at("link", SLOT).action = failing_after(lambda: other.append_many(2 * KEPT + 2, "o"))
+    assert writer.append("item").revision == 6
+    assert 6 not in world.state().slots
+    assert world.items().count("item") == 1
+
+
 def test_rename_that_fails_although_it_took_effect_is_a_success(world: World) -> None:
     """The record bears this publication's id."""
     renew(world, "settled")

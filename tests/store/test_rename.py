@@ -217,6 +217,23 @@ def test_order_of_syncs(world: World) -> None:
     assert any(index > installed for index, call in enumerate(calls) if call == "fsync alpha")
 
 
+def test_half_renamed_team_is_synced_before_its_new_name_is_published(world: World) -> None:
+    """Its maker died before it synced the move, and a power cut follows the completed rename.
+
+    The old name would come back with a record that names the new one, unreadable under both.
+    """
+    world.plant(2)
+    first = world.writer()
+    first.fs.at("fsync", world.path).kill()
+    with pytest.raises(Killed):
+        first.rename(OLD, NEW)
+    second = world.writer()
+    second.rename(OLD, NEW)
+    calls = [f"{call.method} {call.name}" for call in second.fs.calls]
+    linked = next(index for index, call in enumerate(calls) if call.startswith("link "))
+    assert f"fsync {world.path}" in calls[:linked]
+
+
 # --- stopped anywhere -----------------------------------------------------------------------------
 
 

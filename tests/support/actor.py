@@ -27,8 +27,8 @@ import filelock
 import psutil
 import watchdog.observers
 
-from interposition import InterposedFileSystem
-from pi_team.domain.model import Membership, Report
+from grounds import as_given
+from interposition import InterposedFileSystem, UnsyncedFileSystem
 from pi_team.errors import PiTeamError
 from pi_team.mailbox import Mailbox
 from pi_team.presence import process_of
@@ -38,6 +38,7 @@ from pi_team.record.filesystem import OsFileSystem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pi_team.domain.model import Membership
     from pi_team.watching import Changes
 
 LOADED: Final = (filelock.SoftFileLock, psutil.Process, watchdog.observers.Observer)
@@ -97,15 +98,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _given(value: Any) -> Any:
-    """An argument as the mailbox takes it: memberships and reports are told by their keys."""
-    if isinstance(value, dict) and "token" in value:
-        return Membership(value["team"], value["alias"], value["session"], value["token"])
-    if isinstance(value, dict) and "outcome" in value:
-        return Report(value["outcome"], value["body"], tuple(value["files"]), tuple(value["tests"]))
-    return value
-
-
 class Actor:
     """Does orders until its socket is closed."""
 
@@ -137,7 +129,8 @@ class Actor:
         try:
             action = special or getattr(self.mailbox, do)
             answer = action(
-                *[_given(value) for value in args], **{key: _given(value) for key, value in kwargs.items()}
+                *[as_given(value) for value in args],
+                **{key: as_given(value) for key, value in kwargs.items()},
             )
         except PiTeamError as error:
             return {"refused": error.code, "message": error.message, "hint": error.hint}
@@ -149,7 +142,7 @@ class Actor:
 
     def do_open(self, path: str | None, *, unsynced: bool = False, **options: Any) -> str:
         """Build the mailbox; `unsynced` leaves out every fsync, for processes that only have to be fast."""
-        self._fs = InterposedFileSystem(_Unsynced() if unsynced else None)
+        self._fs = InterposedFileSystem(UnsyncedFileSystem() if unsynced else OsFileSystem())
         self._mailbox = Mailbox(path, filesystem=self._fs, **options)
         return self._mailbox.path
 
@@ -308,13 +301,6 @@ class Actor:
 
 def _wait_for_its_owner(*_: object) -> bool:
     raise publication.Conflict
-
-
-class _Unsynced(OsFileSystem):
-    """The operating system without any sync; of use where no power cut is at stake."""
-
-    def fsync(self, fd: int) -> None:
-        """Nothing."""
 
 
 def _is_open(number: int) -> bool:

@@ -17,7 +17,7 @@ import attrs
 import evidence
 import nursery as nurseries
 from nursery import Died
-from pi_team.domain.model import Membership
+from pi_team.domain.model import Membership, Report
 
 if TYPE_CHECKING:
     from nursery import Actor
@@ -30,6 +30,15 @@ COMPLETED: Final = {"outcome": "completed", "body": "done", "files": [], "tests"
 def membership(value: dict[str, Any]) -> Membership:
     """A membership from an object with its keys."""
     return Membership(value["team"], value["alias"], value["session"], value["token"])
+
+
+def as_given(value: Any) -> Any:
+    """An argument as the mailbox takes it: memberships and reports are told by their keys."""
+    if isinstance(value, dict) and "token" in value:
+        return membership(value)
+    if isinstance(value, dict) and "outcome" in value:
+        return Report(value["outcome"], value["body"], tuple(value["files"]), tuple(value["tests"]))
+    return value
 
 
 @attrs.frozen

@@ -137,6 +137,13 @@ class Actor:
         assert "broke" not in value, value["broke"]
         return value["answer"]
 
+    def outcome(self) -> tuple[Any, str]:
+        """As :meth:`answer`, a refusal's code beside it: an answer and "", or None and the code."""
+        try:
+            return self.answer(), ""
+        except Refused as refused:
+            return None, refused.code
+
     def told(self) -> dict[str, Any]:
         """The next thing that the process says. Raises Died."""
         while b"\n" not in self._heard:
