@@ -36,15 +36,15 @@ MembershipFinals  == {}
 MembershipTransitions == {
   \* a session takes the alias under a new token; from connected only where the holder is dead or is this session's process itself
   [trigger |-> "join", from |-> {"absent", "offline", "connected"}, to |-> "connected"],
-  \* the session goes; its claims are interrupted
+  \* the session goes; what it claimed is interrupted
   [trigger |-> "leave", from |-> {"connected"}, to |-> "offline"],
-  \* the session is dead; its claims are interrupted
+  \* the session is dead; what it claimed is interrupted
   [trigger |-> "sweep", from |-> {"connected"}, to |-> "offline"],
   \* the member renames itself
   [trigger |-> "rename", from |-> {"connected"}, to |-> "connected"],
   \* another member or a person renames it
   [trigger |-> "rename", from |-> {"offline"}, to |-> "offline"],
-  \* a person removes it, offline or dead
+  \* another member or a person removes it, which is offline or dead
   [trigger |-> "remove", from |-> {"offline", "connected"}, to |-> "absent"]
 }
 
