@@ -65,7 +65,7 @@ def writer(folder: Path, number: int, *, die_after: tuple[str, int] | None = Non
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Event]]:
-    """Three processes without locks, which meet at every call; the first is killed between link and rename."""
+    """Three processes without locks that meet anywhere; the first is killed between link and rename."""
     folder = tmp_path_factory.mktemp("trace")
     Mailbox(folder / "teams").create("t")
     first = json.loads((folder / "teams" / "t" / "state.json").read_text(encoding="utf-8"))
