@@ -20,20 +20,21 @@ import time
 import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, Final
-from unittest import mock
 
 import attrs
 import filelock
 import psutil
 import watchdog.observers
 
+import broken
 from grounds import as_given
 from interposition import InterposedFileSystem, UnsyncedFileSystem
 from pi_team.errors import PiTeamError
+from pi_team.limits import REVISIONS_KEPT
 from pi_team.mailbox import Mailbox
 from pi_team.presence import process_of
-from pi_team.record import publication
 from pi_team.record.filesystem import OsFileSystem
+from set_clock import SetClock, SetFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,10 +141,27 @@ class Actor:
 
     # --- special orders
 
-    def do_open(self, path: str | None, *, unsynced: bool = False, **options: Any) -> str:
-        """Build the mailbox; `unsynced` leaves out every fsync, for processes that only have to be fast."""
-        self._fs = InterposedFileSystem(UnsyncedFileSystem() if unsynced else OsFileSystem())
+    def do_open(
+        self,
+        path: str | None,
+        *,
+        unsynced: bool = False,
+        clock: str | None = None,
+        kept: int = REVISIONS_KEPT,
+        **options: Any,
+    ) -> str:
+        """Build the mailbox.
+
+        `unsynced` leaves out every fsync, for processes that only have to be fast; `clock` is the file of a
+        clock that can be set; `kept` bounds the history.
+        """
+        system: OsFileSystem = UnsyncedFileSystem() if unsynced else OsFileSystem()
+        if clock is not None:
+            options["clock"] = SetClock(clock)
+            system = SetFileSystem(options["clock"])
+        self._fs = InterposedFileSystem(system)
         self._mailbox = Mailbox(path, filesystem=self._fs, **options)
+        self._mailbox._engine.publisher._kept = kept
         return self._mailbox.path
 
     def do_member(self, *args: Any, pid: int, **kwargs: Any) -> Membership:
@@ -165,6 +183,10 @@ class Actor:
         point = self._fs.at(method, name, nth)
         act = point.before if when == "before" else point.after
         act(lambda: os.kill(os.getpid(), number))
+
+    def do_untrap(self) -> bool:
+        """Set no trap any more; whether the last one was reached."""
+        return self._fs.forget()
 
     def do_count(self) -> None:
         """Count the calls from here on."""
@@ -192,14 +214,11 @@ class Actor:
 
     def do_break(self, rule: str) -> None:
         """Take one rule out of the protocol: what it prevents has to be noticed by whoever looks for it."""
-        if rule == "the look after the link":
-            mock.patch.object(publication._Attempt, "verify", return_value=True).start()
-        else:
-            assert rule == "helping"
-            mock.patch.object(publication.Publisher, "_install_for", _wait_for_its_owner).start()
+        broken.take_out(rule)
 
-    def do_umask(self, mask: int) -> None:
-        os.umask(mask)
+    def do_umask(self, mask: int) -> int:
+        """Set the umask; what it was."""
+        return os.umask(mask)
 
     def do_environment(self, **values: str | None) -> None:
         for key, value in values.items():
@@ -297,10 +316,6 @@ class Actor:
 
     def do_wall(self) -> float:
         return time.time()
-
-
-def _wait_for_its_owner(*_: object) -> bool:
-    raise publication.Conflict
 
 
 def _is_open(number: int) -> bool:
