@@ -168,6 +168,13 @@ class InterposedFileSystem:
         self._points.append(point)
         return point
 
+    def forget(self) -> bool:
+        """Let nothing happen at any call any more; whether something has happened."""
+        reached = any(point.reached for point in self._points)
+        self._points.clear()
+        self.calls.clear()
+        return reached
+
     def names(self, method: str = "*", name: str = "*") -> list[str]:
         """The calls so far that fit, as text without the error."""
         return [
