@@ -399,9 +399,13 @@ TestTeam.settings = settings(max_examples=60, stateful_step_count=40, deadline=N
 def test_the_machine_takes_every_transition() -> None:
     """The invariants did not hold by nothing happening: every transition and every refusal came up."""
     Team.happened.clear()
-    long = settings(max_examples=400, stateful_step_count=60, deadline=None, derandomize=True, database=None)
-    run_state_machine_as_test(Team, settings=long)
-    assert {step for step in TRANSITIONS | REFUSALS if not Team.happened[step]} == set()
+    some = settings(max_examples=100, stateful_step_count=60, deadline=None, database=None)
+    missing = TRANSITIONS | REFUSALS
+    for _ in range(10):  # the rarest comes up in one of some hundred sequences
+        if missing:
+            run_state_machine_as_test(Team, settings=some)
+            missing = {step for step in TRANSITIONS | REFUSALS if not Team.happened[step]}
+    assert missing == set()
 
 
 # --- controls -------------------------------------------------------------------------------------

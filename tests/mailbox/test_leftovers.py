@@ -85,3 +85,17 @@ def test_move_is_synced_before_a_tombstone_is_swept(nursery: Nursery, tmp_path: 
     created = next(index for index, call in enumerate(calls) if call.endswith("-> another"))
     synced = [index for index, call in enumerate(calls) if call == f"fsync {field.path}" and index > created]
     assert any(index < opened < removed for index in synced[1:])  # the first is the creation's own
+
+
+def test_old_tombstone_of_an_older_peer(nursery: Nursery, tmp_path: Path) -> None:
+    """An older peer died in a deletion: its tombstone names no owner, and goes when it is an hour old."""
+    field = ground(tmp_path)
+    tombstone = field.path / ".deleted-gone-0a1b2c3d-0a1b-4c2d-8e3f-0a1b2c3d4e5f"
+    tombstone.mkdir(mode=0o700)
+    (tombstone / "state.json").touch()
+    other = nursery.actor(field.path, unsynced=True)
+    aged(tombstone, 3_590)
+    assert other.ask("doctor") == []
+    aged(tombstone, 3_610)
+    assert heal(other, field.path) == ["LEFTOVER"]
+    assert not tombstone.exists()
