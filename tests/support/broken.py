@@ -12,6 +12,7 @@ from unittest import mock
 from pi_team.domain.lifecycles import is_claimed
 from pi_team.domain.operations import change, membership, messages
 from pi_team.record import publication
+from pi_team.record.reading import slot_name
 
 if TYPE_CHECKING:
     from pi_team.domain.model import Member, Membership, Message, TeamState
@@ -46,8 +47,8 @@ def _no_interrupt(state: TeamState, *_: object, **__: object) -> TeamState:
 def _over_the_slot(self: Any) -> None:
     team = self._team
     with contextlib.suppress(FileNotFoundError):
-        team.fs.unlink(publication.slot_name(self._slot), team.revisions_fd)
-    team.fs.link(self._private, team.revisions_fd, publication.slot_name(self._slot), team.revisions_fd)
+        team.fs.unlink(slot_name(self._slot), team.revisions_fd)
+    team.fs.link(self._private, team.revisions_fd, slot_name(self._slot), team.revisions_fd)
 
 
 RULES: Final[dict[str, tuple[Any, str, Any]]] = {

@@ -1,0 +1,262 @@
+"""The machine: what Hypothesis lets the processes do, and what befalls them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from cast import Fate
+from play import Play
+from possible import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cast import Player, Seat
+    from plain import Message, Team
+
+TEAMS: Final = ("crew", "gang")
+ALIASES: Final = ("ana", "ben", "cay")
+AWAKE: Final = 3
+"""Processes that run beside those that are stopped."""
+NEEDED: Final = (
+    *("processes", "killed", "killed midway", "killed between link and rename"),
+    *("stopped", "stopped between link and rename", "continued"),
+    *("died midway, and it had happened", "died midway, and it never happened"),
+    *("clock set", "look", "create", "join", "leave", "send", "notes", "claim", "release", "settle", "sweep"),
+    *("rename_member", "remove_member", "rename_team", "delete_team"),
+)
+"""What has to have happened in a run that is to say anything."""
+
+LOST: Final = 9
+likely = st.sampled_from([0, 0, 0, 1, 1, 2, 3, LOST])
+"""Which of several, likely ones first; `LOST` one that no longer holds, where there is one."""
+
+places = st.one_of(
+    st.just({"method": "rename", "name": "* -> state.json"}),
+    st.just({"method": "link", "name": "*.tmp -> *", "when": "after"}),
+    st.just({"method": "link", "name": "*.tmp -> *"}),
+    st.just({"method": "rename", "name": "* -> state.json", "when": "after"}),
+    st.just({"method": "rename", "when": "after"}),
+    st.builds(
+        lambda method, when, nth: {"method": method, "when": when, "nth": nth},
+        st.sampled_from(["create", "unlink", "fsync", "close", "open_read", "rename"]),
+        st.sampled_from(["before", "after"]),
+        st.integers(1, 3),
+    ),
+    st.builds(lambda nth: {"nth": nth}, st.integers(1, 60)),
+)
+blows = st.builds(lambda how, place: Fate(how, **place), st.sampled_from(["kill", "stop"]), places)
+fates = st.one_of(st.none(), st.none(), blows)
+outcomes = st.sampled_from(["completed", "failed", "interrupted"])
+
+
+class Machine(RuleBasedStateMachine):
+    """Processes that act on two teams, and are killed, stopped and continued meanwhile."""
+
+    happened: ClassVar[Counter[str]] = Counter()
+    options: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.play = Play(self.happened, **self.options)
+        self.failed = False
+
+    def teardown(self) -> None:
+        try:
+            if not self.failed:
+                self.play.end()
+        finally:
+            self.happened["examples"] += 1
+            self.play.close()
+
+    def step(self, action: Callable[[], Any]) -> None:
+        """Do it; what fails here is not taken to its end."""
+        self.happened["steps"] += 1
+        try:
+            action()
+        except Violation:
+            self.failed = True
+            raise
+
+    # --- who and what
+
+    def player(self, index: int) -> Player:
+        """A process that runs."""
+        while len(self.play.able()) < AWAKE:
+            self.play.enter()
+        return self.play.able()[index % AWAKE]
+
+    def seat(self, index: int) -> Seat | None:
+        """A membership of a process that runs, those that hold first."""
+        able = self.play.able()
+        seats = [seat for seat in self.play.seats if seat.player in able]
+        seats.sort(key=self.play.is_current, reverse=True)
+        lost = [seat for seat in seats if not self.play.is_current(seat)]
+        if index == LOST and lost:
+            return lost[-1]
+        return seats[index % len(seats)] if seats else None
+
+    def team(self, name: str) -> Team | None:
+        """A team as it was found last."""
+        return self.play.records.teams.get(name)
+
+    def alias(self, team: str, index: int) -> str:
+        """An alias, those of members first."""
+        found = self.team(team)
+        members = [member.alias for member in found.members] if found is not None else []
+        return [*members, *(alias for alias in ALIASES if alias not in members)][index % len(ALIASES)]
+
+    def message(self, team: str, index: int, first: Callable[[Message], bool]) -> str | None:
+        """A message of a team by its key, those that fit first."""
+        found = self.team(team)
+        messages = sorted(found.messages, key=first, reverse=True) if found is not None else []
+        return messages[index % len(messages)].key if messages else None
+
+    # --- the steps; few rules, because every example goes without some of them
+
+    @initialize()
+    def two_are_there(self) -> None:
+        """A team with two members, one of which works for the other."""
+        self.step(self._begin)
+
+    def _begin(self) -> None:
+        first, second = self.play.enter(), self.play.enter()
+        self.play.create(first, "crew")
+        ana = self.play.join(first, "crew", "ana")
+        ben = self.play.join(second, "crew", "ben")
+        assert ana is not None
+        assert ben is not None
+        self.play.send(ana, "ben", "request")
+        self.play.claim(ben)
+
+    @rule(
+        do=st.sampled_from(["ask", "tell", "reply", "notes", "claim", "claim that", "release", "settle"]),
+        who=likely,
+        which=likely,
+        outcome=outcomes,
+        fate=fates,
+    )
+    def work(self, *, do: str, who: int, which: int, outcome: str, fate: Fate | None) -> None:
+        """A member does something with a message."""
+        seat = self.seat(who)
+        if seat is None:
+            self.step(lambda: self._join(self.player(who), "crew", self.alias("crew", which), fate))
+            return
+        alias, play, team = seat.owner.alias, self.play, seat.team
+        others = [one for one in (*ALIASES, alias) if one != alias] + [alias]
+        to = others[which % len(others)]
+        if do in {"ask", "tell", "notes", "claim"}:
+            actions: dict[str, Callable[[], Any]] = {
+                "ask": lambda: play.send(seat, to, "request", fate=fate),
+                "tell": lambda: play.send(seat, to, "note", fate=fate),
+                "notes": lambda: play.notes(seat, fate=fate),
+                "claim": lambda: play.claim(seat, fate=fate),
+            }
+            self.step(actions[do])
+            return
+        mine: dict[str, Callable[[Message], bool]] = {
+            "reply": lambda one: one.to == alias and one.kind != "note",
+            "claim that": lambda one: one.to == alias and one.state == "pending",
+        }
+        key = self.message(team, which, mine.get(do, lambda one: one.claim == seat.owner.session))
+        if key is None:
+            return
+        with_message: dict[str, Callable[[], Any]] = {
+            "reply": lambda: play.send(seat, to, "request" if outcome == "completed" else "note", key, fate),
+            "claim that": lambda: play.claim(seat, key, fate),
+            "release": lambda: play.release(seat, key, fate),
+            "settle": lambda: play.settle(seat, key, outcome, fate),
+        }
+        self.step(with_message[do])
+
+    @rule(
+        do=st.sampled_from(["join", "join", "leave", "sweep", "rename", "remove", "live"]),
+        who=likely,
+        whom=likely,
+        new=st.sampled_from(ALIASES),
+        person=st.booleans(),
+        fate=fates,
+    )
+    def change_roster(
+        self, *, do: str, who: int, whom: int, new: str, person: bool, fate: Fate | None
+    ) -> None:
+        """A member, or a person, does something with a membership."""
+        seat, play = self.seat(who), self.play
+        team = seat.team if seat is not None else "crew"
+        actor = None if person else seat
+        player = actor.player if actor is not None else self.player(who)
+        alias = self.alias(team, whom)
+        if do in {"rename", "remove"}:
+            actions: dict[str, Callable[[], Any]] = {
+                "rename": lambda: play.rename_member(player, actor, team, alias, new, fate=fate),
+                "remove": lambda: play.remove_member(player, actor, team, alias, fate),
+            }
+            self.step(actions[do])
+        elif do == "join" or seat is None:
+            self.step(lambda: self._join(self.player(who), team, alias, fate))
+        else:
+            owned: dict[str, Callable[[], Any]] = {
+                "leave": lambda: play.leave(seat, fate),
+                "sweep": lambda: play.sweep(seat, fate),
+                "live": lambda: play.heartbeat(seat),
+            }
+            self.step(owned[do])
+
+    def _join(self, player: Player, team: str, alias: str, fate: Fate | None) -> None:
+        if self.team(team) is None:
+            self.play.create(player, team, fate)
+        else:
+            self.play.join(player, team, alias, fate)
+
+    @rule(
+        do=st.sampled_from(["empty", "create", "rename", "delete"]),
+        who=likely,
+        names=st.permutations(TEAMS),
+        fate=fates,
+    )
+    def change_teams(self, *, do: str, who: int, names: list[str], fate: Fate | None) -> None:
+        """A person does something with a whole team; or everybody leaves one, so that this may be."""
+        name, other = names
+        if do == "empty":
+            self.step(lambda: self._empty(name))
+            return
+        player, play = self.player(who), self.play
+        actions: dict[str, Callable[[], Any]] = {
+            "create": lambda: play.create(player, name, fate),
+            "rename": lambda: play.rename_team(player, name, other, fate),
+            "delete": lambda: play.delete_team(player, name, fate),
+        }
+        self.step(actions[do])
+
+    def _empty(self, name: str) -> None:
+        able = self.play.able()
+        for seat in list(self.play.seats):
+            if seat.team == name and seat.player in able and self.play.is_current(seat):
+                self.play.leave(seat)
+
+    @rule(who=likely)
+    def kill(self, who: int) -> None:
+        """A process dies between two operations."""
+        self.step(lambda: self.play.kill(self.player(who)))
+
+    @precondition(lambda self: self.play.asleep())
+    @rule(who=likely, kill=st.sampled_from([False, False, False, True]))
+    def wake(self, *, who: int, kill: bool) -> None:
+        """A stopped process is continued, or dies."""
+        asleep = self.play.asleep()
+        player = asleep[who % len(asleep)]
+        self.step(lambda: self.play.kill(player) if kill else self.play.wake(player))
+
+    @rule(name=st.sampled_from(TEAMS))
+    def look(self, name: str) -> None:
+        """Somebody who is no member looks."""
+        self.step(lambda: self.play.look(name))
+
+    @rule(seconds=st.sampled_from([40.0, -40.0, 5.0, 3_600.0, -3_600.0]))
+    def set_clock(self, seconds: float) -> None:
+        """Somebody sets the clock."""
+        self.step(lambda: self.play.set_clock(seconds))
