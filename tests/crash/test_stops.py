@@ -93,6 +93,7 @@ def test_settle_stopped_before_each_change(nursery: Nursery, tmp_path: Path) -> 
             stop(nursery, ground(tmp_path / str(nth), long=True), "settle", nth)
 
 
+@pytest.mark.slow
 def test_stop_would_be_noticed(nursery: Nursery, tmp_path: Path) -> None:
     """Control: without the look after the link, a writer that slept before its link puts the record back."""
     undisturbed = calls(nursery, tmp_path / "undisturbed", "send")
