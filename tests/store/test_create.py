@@ -345,10 +345,10 @@ def test_team_is_created_where_another_was_deleted(world: World) -> None:
     assert payload_text(()) in read(world.record()).decode()
 
 
-def test_errors_are_of_one_family(world: World) -> None:
-    """Whatever is refused is an error with a code."""
-    os.chmod(world.path, 0o500)
-    put(os.path.join(world.path, "file"), b"")
+def test_path_that_is_a_file(world: World) -> None:
+    """Where a file stands in place of the teams directory it is refused with a code, and stays."""
     world.path = os.path.join(world.path, "file")
+    put(world.path, b"x")
     with pytest.raises(PiTeamError):
         world.writer().create()
+    assert read(world.path) == b"x"
