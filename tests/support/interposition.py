@@ -26,6 +26,10 @@ T = TypeVar("T")
 
 REFUSALS = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EROFS, errno.EACCES, errno.EDQUOT)
 """What a system says when it refuses."""
+CHANGING = frozenset(
+    {"create", "mkdir", "write", "fsync", "close", "link", "rename", "unlink", "rmdir", "touch"}
+)
+"""The calls that do something; of the others it does not matter whether they were performed."""
 
 
 class Killed(BaseException):
