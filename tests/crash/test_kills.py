@@ -17,6 +17,8 @@ from trials import CHANGING, OPERATIONS, Trial
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from grounds import Kind
+
 
 def kill(trial: Trial, order: str, *, patience: float = 20.0, **where: Any) -> None:
     """Let one victim die there, and check what it left."""
@@ -58,15 +60,24 @@ def test_send_killed_after_each_call(nursery: Nursery, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("locked", [False, True])
-def test_send_killed_inside_the_library_of_the_locks(
-    nursery: Nursery, tmp_path: Path, *, locked: bool
-) -> None:
+@pytest.mark.parametrize("kind", ["plain", "locked"])
+def test_send_killed_inside_the_library_of_the_locks(nursery: Nursery, tmp_path: Path, kind: Kind) -> None:
     """A sender dies while it creates or releases the stable lock, or takes over one that a dead one left."""
-    trial = Trial(nursery, tmp_path, "send", locked=locked)
+    trial = Trial(nursery, tmp_path, "send", kind)
     assert any(".lock" in event for event in trial.audited)
     for nth in range(1, len(trial.audited) + 1):
         kill(trial, "audit", nth=nth)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pending", "lost", "pruning"])
+def test_send_killed_while_it_does_more_than_it_has_to(nursery: Nursery, tmp_path: Path, kind: Kind) -> None:
+    """A sender dies while it installs a dead one's publication, adopts one whose file is lost, or prunes."""
+    trial = Trial(nursery, tmp_path, "send", kind)
+    numbers = [nth for nth, (method, _, _) in enumerate(trial.calls, 1) if method in CHANGING]
+    assert len(numbers) > (40 if kind == "pruning" else 10)
+    for nth in numbers:
+        kill(trial, "trap", nth=nth)
 
 
 def test_kill_would_be_noticed(nursery: Nursery, tmp_path: Path) -> None:
