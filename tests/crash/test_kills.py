@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import evidence
 from nursery import Died, Nursery, Refused
-from trials import CHANGING, OPERATIONS, Trial
+from trials import CHANGING, OPERATIONS, Trial, heal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +79,29 @@ def test_send_killed_while_it_does_more_than_it_has_to(nursery: Nursery, tmp_pat
     assert len(numbers) > (40 if kind == "pruning" else 10)
     for nth in numbers:
         kill(trial, "trap", nth=nth)
+
+
+@pytest.mark.slow
+def test_first_create_killed_before_each_change(nursery: Nursery, tmp_path: Path) -> None:
+    """The very first command on a machine dies: what it made is private and serves the next."""
+    actor = nursery.actor(tmp_path / "undisturbed" / ".pi" / "agent" / "teams", unsynced=True)
+    actor.ask("count")
+    actor.ask("create", "crew")
+    numbers = [nth for nth, (method, _, _) in enumerate(actor.ask("calls"), 1) if method in CHANGING]
+    for nth in numbers:
+        path = tmp_path / str(nth) / ".pi" / "agent" / "teams"
+        victim, other = (nursery.actor(path, unsynced=True) for _ in range(2))
+        victim.ask("trap", "kill", nth=nth)
+        with pytest.raises(Died):
+            victim.ask("create", "crew")
+        assert other.ask("teams") in ([], ["crew"])
+        if other.ask("teams") == []:
+            assert other.ask("create", "crew") == 1
+        assert evidence.payload(path / "crew") == {"version": 1, "members": [], "messages": []}
+        heal(other, path)
+        assert evidence.strays(path) == []
+        made = [tmp_path / str(nth), *(tmp_path / str(nth)).rglob("*")]
+        assert {found.stat().st_mode & 0o077 for found in made} == {0}
 
 
 def test_kill_would_be_noticed(nursery: Nursery, tmp_path: Path) -> None:
