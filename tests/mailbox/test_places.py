@@ -55,11 +55,11 @@ def test_everything_is_private_whatever_the_umask(nursery: Nursery, tmp_path: Pa
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
-        ({"PI_CODING_AGENT_DIR": "{0}/agent", "HOME": "{0}/home"}, "{0}/agent/teams"),
-        ({"PI_CODING_AGENT_DIR": None, "HOME": "{0}/home"}, "{0}/home/.pi/agent/teams"),
-        ({"PI_CODING_AGENT_DIR": "", "HOME": "{0}/home"}, "{0}/home/.pi/agent/teams"),
-        ({"PI_CODING_AGENT_DIR": "~/mine", "HOME": "{0}/home"}, "{0}/home/mine/teams"),
-        ({"PI_CODING_AGENT_DIR": "relative/dir", "HOME": "{0}/home"}, "{0}/relative/dir/teams"),
+        ({"PI_CODING_AGENT_DIR": "{0}/agent", "HOME": "{0}/house"}, "{0}/agent/teams"),
+        ({"PI_CODING_AGENT_DIR": None, "HOME": "{0}/house"}, "{0}/house/.pi/agent/teams"),
+        ({"PI_CODING_AGENT_DIR": "", "HOME": "{0}/house"}, "{0}/house/.pi/agent/teams"),
+        ({"PI_CODING_AGENT_DIR": "~/mine", "HOME": "{0}/house"}, "{0}/house/mine/teams"),
+        ({"PI_CODING_AGENT_DIR": "relative/dir", "HOME": "{0}/house"}, "{0}/relative/dir/teams"),
         ({"PI_CODING_AGENT_DIR": "{0}/with space/é\n/", "HOME": None}, "{0}/with space/é\n/teams"),
         ({"PI_CODING_AGENT_DIR": "{0}/a/../b", "HOME": None}, "{0}/b/teams"),
     ],
