@@ -312,6 +312,8 @@ class Cast:
                 expected = "TEAM_UNKNOWN" if team is None else "" if team.title == name else "RECORD_CORRUPT"
                 if refused.code != expected:
                     raise Violation("Unstuck", f"nobody can look at {name}: {refused}") from refused
+                if team is None:
+                    self._read(name)
                 return
             self.tell(f"somebody looks at {name}")
             self.happened["look"] += 1

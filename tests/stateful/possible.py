@@ -7,7 +7,6 @@ once and at any moment since; what is observed then rules out worlds. None left:
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import attrs
@@ -129,30 +128,37 @@ class Possible:
 
     # --- what may happen
 
-    def _judges(self, teams: Teams, attempt: Attempt, *, late: bool) -> Iterator[plain.Judge]:
-        sessions = sorted(
-            member.session
-            for _, team in teams
-            if team.title in attempt.teams
-            for member in team.members
-            if member.connected
-        )
-        choices = [sorted(self._verdicts(session, attempt if late else None)) for session in sessions]
-        for chosen in itertools.product(*choices):
-            yield dict(zip(sessions, chosen, strict=True)).__getitem__
-
     def _outcomes(self, world: World, attempt: Attempt, *, late: bool) -> Iterator[tuple[Teams, int, Any]]:
-        """What the attempt makes of a world from where it stands: the teams, the stage, the answer."""
+        """What the attempt makes of a world from where it stands: the teams, the stage, the answer.
+
+        Whoever it asks about is judged in every way that may be.
+        """
+        choices: list[dict[str, str]] = [{}]
+        while choices:
+            judged = choices.pop()
+
+            def judge(session: str, judged: dict[str, str] = judged) -> str:
+                if session not in judged:
+                    first, *others = sorted(self._verdicts(session, attempt if late else None))
+                    choices.extend(judged | {session: other} for other in others)
+                    judged[session] = first
+                return judged[session]
+
+            yield from self._run(world, attempt, judge, late=late)
+
+    @staticmethod
+    def _run(
+        world: World, attempt: Attempt, judge: plain.Judge, *, late: bool
+    ) -> Iterator[tuple[Teams, int, Any]]:
         first, _ = world.stage(attempt)
-        for judge in self._judges(world.teams, attempt, late=late):
-            teams = dict(world.teams)
-            for number in range(first, len(attempt.stages)):
-                try:
-                    answer = attempt.stages[number](teams, judge, late)
-                except No as no:
-                    yield frozen(teams), 0, Refusal(no.code)
-                    break
-                yield frozen(teams), number + 1, answer
+        teams = dict(world.teams)
+        for number in range(first, len(attempt.stages)):
+            try:
+                answer = attempt.stages[number](teams, judge, late)
+            except No as no:
+                yield frozen(teams), 0, Refusal(no.code)
+                return
+            yield frozen(teams), number + 1, answer
 
     def _elapse(self) -> None:
         """Let what is pending happen, or not, in any order."""
@@ -231,8 +237,8 @@ class Possible:
         decided = []
         for attempt in [one for one in self.dead if team in one.teams]:
             stages = {world.stage(attempt)[0] for world in self.worlds}
-            if 0 < max(stages) < len(attempt.stages):
-                continue  # a directory is half moved until somebody repeats that
+            if attempt.do == "rename_team" and 0 < max(stages) < len(attempt.stages):
+                continue  # it is half renamed until somebody repeats that
             decided.append((attempt, max(stages) > 0))
             self.dead.remove(attempt)
             self.worlds = {World(world.teams, world.without(attempt)) for world in self.worlds}
