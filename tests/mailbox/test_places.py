@@ -146,3 +146,35 @@ def test_place_where_no_directory_can_be(nursery: Nursery, tmp_path: Path, kind:
         actor.ask("look", "crew")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["way"]
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_working_directory_that_is_gone(nursery: Nursery, tmp_path: Path) -> None:
+    """The directory in which a session was started has been removed since: it can join all the same."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    actor = nursery.actor(tmp_path / "teams")
+    actor.ask("create", "crew")
+    actor.ask("chdir", str(gone))
+    actor.ask("environment", PWD=str(gone))
+    gone.rmdir()
+    actor.ask("join", "crew", "one")
+    actor.ask("environment", PWD=None)
+    actor.ask("join", "crew", "two")
+    members = actor.ask("look", "crew")["members"]
+    assert [member["cwd"] for member in members] == [str(gone), "?"]
+
+
+def test_working_directory_whose_name_is_no_text(nursery: Nursery, tmp_path: Path) -> None:
+    """A name of a directory is bytes: one that is not UTF-8 goes into the record and comes out again."""
+    odd = os.fsencode(tmp_path) + b"/\xff\xe9"
+    try:
+        os.mkdir(odd)
+    except OSError:  # the file system knows better, as on macOS
+        return
+    actor = nursery.actor(tmp_path / "teams")
+    actor.ask("create", "crew")
+    actor.ask("chdir", os.fsdecode(odd))
+    actor.ask("join", "crew", "one")
+    (member,) = actor.ask("look", "crew")["members"]
+    assert os.fsencode(member["cwd"]) == odd
+    assert b"\\udcff\\udce9" in (tmp_path / "teams" / "crew" / "state.json").read_bytes()
