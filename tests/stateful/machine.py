@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from cast import Fate
 from play import Play
@@ -33,6 +34,11 @@ NEEDED: Final = (
 )
 """What has to have happened in a run that is to say anything."""
 
+COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+CI = settings(COMMON, max_examples=50, stateful_step_count=30, derandomize=True, database=None)
+SMOKE = settings(COMMON, max_examples=5, stateful_step_count=12, derandomize=True, database=None)
+NIGHT = settings(COMMON, max_examples=20_000, stateful_step_count=50)
+
 LOST: Final = 9
 likely = st.sampled_from([0, 0, 0, 1, 1, 2, 3, LOST])
 """Which of several, likely ones first; `LOST` one that no longer holds, where there is one."""
@@ -58,6 +64,8 @@ class Machine(RuleBasedStateMachine):
 
     happened: ClassVar[Counter[str]] = Counter()
     options: ClassVar[dict[str, Any]] = {}
+    calm: ClassVar[bool] = False
+    found: ClassVar[list[Violation]] = []
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,6 +76,9 @@ class Machine(RuleBasedStateMachine):
         try:
             if not self.failed:
                 self.play.end()
+        except Violation as violation:
+            self.found.append(violation)
+            raise
         finally:
             self.happened["examples"] += 1
             self.play.close()
@@ -83,13 +94,15 @@ class Machine(RuleBasedStateMachine):
                 for name in TEAMS:
                     self.play.look(name)
             action()
-        except Violation:
+        except Violation as violation:
             self.failed = True
+            self.found.append(violation)
             raise
 
     def bearable(self, fate: Fate | None) -> Fate | None:
-        """That fate, unless it would stop one too many."""
-        return None if fate is not None and fate.how == "stop" and len(self.play.asleep()) >= OPEN else fate
+        """That fate, unless it would stop one too many, or nothing is to happen to anybody."""
+        one_too_many = fate is not None and fate.how == "stop" and len(self.play.asleep()) >= OPEN
+        return None if one_too_many or self.calm else fate
 
     # --- who and what
 
@@ -244,8 +257,8 @@ class Machine(RuleBasedStateMachine):
         elif what == "set the clock":
             self.step(lambda: self.play.set_clock(seconds))
         elif what == "teams":
-            player, blow = self.player(which), self.bearable(fate)
-            self.step(lambda: self._change_team(do, player, *names, fate=blow))
+            (name, other), player, blow = names, self.player(which), self.bearable(fate)
+            self.step(lambda: self._change_team(do, player, name, other, blow))
         else:
             self.step(lambda: self.play.look(names[0]))
 
@@ -262,3 +275,19 @@ class Machine(RuleBasedStateMachine):
             play.rename_team(player, name, other, fate)
         else:
             play.delete_team(player, name, fate)
+
+
+def chosen(happened: Counter[str], *, calm: bool = False, **options: Any) -> type[Machine]:
+    """A machine.
+
+    Args:
+        happened: counts what happens.
+        calm: whether nothing befalls a process midway.
+        options: of each :class:`Cast`.
+    """
+    return type("Chosen", (Machine,), {"happened": happened, "options": options, "calm": calm, "found": []})
+
+
+def run(machine: type[Machine], profile: settings) -> None:
+    """Run it. Raises what it finds, told as the shortest story that there is."""
+    run_state_machine_as_test(machine, settings=profile)
