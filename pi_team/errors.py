@@ -301,7 +301,7 @@ class Busy(PiTeamError):
     code = "BUSY"
     fault = "state"
     retryable = True
-    default_hint = "Repeat it; `pi-team doctor` says who holds the locks."
+    default_hint = "Repeat it; `pi-team doctor` names the locks that nobody holds any more."
 
 
 class TeamMoved(PiTeamError):

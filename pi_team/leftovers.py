@@ -75,7 +75,8 @@ class Leftovers:
             found = [
                 Leftover(name, directory=True)
                 for name in sorted(self._fs.listdir(teams_fd))
-                if _HIDDEN.fullmatch(name) and self._is_abandoned(name, teams_fd)
+                if _HIDDEN.fullmatch(name)
+                and (self._is_abandoned(name, teams_fd) or self._is_old_and_nobodys(name, teams_fd))
             ]
             return found + self._locks(teams_fd)
         finally:
@@ -196,6 +197,10 @@ class Leftovers:
         if (owner.boot, owner.pidns) == (here.boot, here.pidns):
             return exited(owner) is True
         return owner.boot != here.boot and self._age(name, dir_fd) > LEFTOVER_AGE
+
+    def _is_old_and_nobodys(self, name: str, dir_fd: int) -> bool:
+        """Whether an older peer left it, whose names do not say whose they are: age decides."""
+        return owner_of(name) is None and self._age(name, dir_fd) > LEFTOVER_AGE
 
     def _age(self, name: str, dir_fd: int) -> float:
         """Seconds since a name was last written; 0 where it is gone or no file or directory of ours."""

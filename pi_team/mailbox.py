@@ -19,12 +19,10 @@ from pi_team.errors import (
     MembershipLost,
     OutcomeUnknown,
     PiTeamError,
-    StorageError,
     TeamMoved,
     TeamUnknown,
 )
 from pi_team.presence import Observer, Process, process_of, this_process
-from pi_team.record.filesystem import storage_error
 from pi_team.seats import Seat
 from pi_team.watching import Changes
 
@@ -38,6 +36,14 @@ _RENEWED = 1_000
 """Milliseconds after a join from which on a presence was renewed since; half a heartbeat interval."""
 _BRIEF_POLL = 0.05
 """Seconds between two tries to join under an alias that another one-shot command holds for the moment."""
+
+
+def _working_directory() -> str:
+    """This process's; where it was removed, what the shell called it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.environ.get("PWD") or "?"
 
 
 class Mailbox(Administration):
@@ -93,9 +99,8 @@ class Mailbox(Administration):
         seat = Seat(self._engine.store.open(team), process or this_process(), self._engine.new_observer())
         try:
             self._engine.leftovers.sweep_team(seat.directory)
-            membership = self._take_alias(
-                seat, alias, session or new_id(), os.getcwd() if cwd is None else cwd, wait
-            )
+            place = _working_directory() if cwd is None else cwd
+            membership = self._take_alias(seat, alias, session or new_id(), place, wait)
         except BaseException:
             seat.close()
             raise
@@ -120,12 +125,12 @@ class Mailbox(Administration):
             )
             if change.refusal is None:
                 # Before the publication that makes it needed: nobody finds the member without it.
-                self._write_presence(seat, alias, token, "idle", now)
+                seat.write_presence(alias, token, "idle", now)
             return change
 
         until = self._engine.clock.monotonic() + wait
         # Before anybody is judged: without the directory nobody is known to be dead.
-        self._make_presence(seat)
+        seat.make_presence()
         try:
             while True:
                 try:
@@ -151,30 +156,6 @@ class Mailbox(Administration):
         if presence is None or presence.token != member.token:
             return True
         return presence.seen - member.seen < _RENEWED
-
-    def _make_presence(self, seat: Seat) -> None:
-        team = seat.directory.name
-        try:
-            if seat.directory.is_current():
-                seat.presence.make()
-        except OSError as error:
-            raise storage_error(error, f"cannot make the presence directory of team {team}") from error
-
-    def _write_presence(self, seat: Seat, alias: str, token: str, status: Status, now: float) -> None:
-        """Write a member's presence, and note that its observer was there. Raises TeamMoved, StorageError."""
-        team = seat.directory.name
-        doing = f"cannot write the presence of {alias} in team {team}"
-        try:
-            written = seat.presence.write(alias, token, status, process=seat.process, now=now)
-            missing = not written and seat.directory.is_current()
-        except OSError as error:
-            raise storage_error(error, doing) from error
-        if missing:
-            hint = f"`pi-team doctor {team}` says what mends it."
-            raise StorageError(f"{doing}: its directory is missing", hint=hint)
-        if not written:
-            raise TeamMoved(f"team {team} was renamed or deleted meanwhile")
-        seat.observer.attended()
 
     def leave(self, owner: Membership) -> None:
         """Take the member offline, interrupting what it claimed. Refuses with MEMBERSHIP_LOST."""
@@ -204,7 +185,7 @@ class Mailbox(Administration):
         seat = self._seat(owner)
         if not seat.attended or seat.observer.has_gap():
             self._require_current(owner)
-        self._write_presence(seat, owner.alias, owner.token, status, self._engine.clock.wall())
+        seat.write_presence(owner.alias, owner.token, status, self._engine.clock.wall())
         seat.attended = True
 
     def _require_current(self, owner: Membership) -> None:
@@ -226,8 +207,7 @@ class Mailbox(Administration):
                 state, actor, alias, new, judge=judge, now=self._engine.now(), new_id=new_id
             )
             if myself and seat is not None and actor is not None and change.refusal is None:
-                status = seat.status(alias)
-                self._write_presence(seat, new, actor.token, status, self._engine.clock.wall())
+                seat.write_presence(new, actor.token, seat.status(alias), self._engine.clock.wall())
             return change
 
         try:

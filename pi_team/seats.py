@@ -6,8 +6,9 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pi_team.domain.lifecycles import membership_of
-from pi_team.errors import PiTeamError
+from pi_team.errors import PiTeamError, StorageError, TeamMoved
 from pi_team.presence import Observer, PresenceDirectory, Process
+from pi_team.record.filesystem import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,6 +51,43 @@ class Seat:
             if membership_of(member) == "connected"
         }
         return lambda alias, token: seen[alias, token][1], lambda alias, token: seen[alias, token][0]
+
+    def make_presence(self) -> None:
+        """Make the directory of the presence files where there is none. Raises StorageError."""
+        try:
+            if self.directory.is_current():
+                self.presence.make()
+        except OSError as error:
+            team = self.directory.name
+            raise storage_error(error, f"cannot make the presence directory of team {team}") from error
+
+    def write_presence(self, alias: str, token: str, status: Status, now: float) -> None:
+        """Write the member's presence, and note that its observer was there.
+
+        Args:
+            alias: the member's alias.
+            token: its ownership token.
+            status: what it is doing.
+            now: the wall clock, in seconds since 1970.
+
+        Raises:
+            TeamMoved: the team was renamed, deleted or created anew; nothing was written to what is there.
+            StorageError: the system refused, or the directory is gone.
+            RecordUnsafe: the directory is not ours alone.
+        """
+        team = self.directory.name
+        doing = f"cannot write the presence of {alias} in team {team}"
+        try:
+            written = self.presence.write(alias, token, status, process=self.process, now=now)
+            missing = not written and self.directory.is_current()
+        except OSError as error:
+            raise storage_error(error, doing) from error
+        if missing:
+            hint = f"`pi-team doctor {team}` says what mends it."
+            raise StorageError(f"{doing}: its directory is missing", hint=hint)
+        if not written:
+            raise TeamMoved(f"team {team} was renamed or deleted meanwhile")
+        self.observer.attended()
 
     def forget(self, alias: str, token: str) -> None:
         """Remove the presence under an alias where it bears this token; errors leave it to expire."""

@@ -7,7 +7,6 @@ failure of it falls back to looking at short intervals, silently (docs/protocol.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -109,6 +108,8 @@ def _open(path: str) -> int:
 
 def _start(path: str, changed: threading.Event) -> Any:
     # 60 ms of imports that only a waiting process pays.
+    import logging  # noqa: PLC0415
+
     from watchdog.events import (  # noqa: PLC0415
         DirDeletedEvent,
         DirMovedEvent,

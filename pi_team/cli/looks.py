@@ -69,10 +69,7 @@ def members(output: Output, *, team: str) -> None:
     output.json(members_look(view))
     output.table(display.MEMBER_COLUMNS, display.member_rows(view, time.time()))
     if not view.members:
-        output.remark(
-            f"Nobody has joined {team} yet. `/team join {team} ALIAS` in a session, or "
-            f"`pi-team work {team} ALIAS -- CMD` in a terminal, does."
-        )
+        output.remark(f"Nobody has joined {team} yet. `pi-team work {team} ALIAS -- CMD` does.")
 
 
 @click.command(short_help="Show who owes whom a result.")

@@ -29,7 +29,7 @@ def create(output: Output, *, team: str) -> None:
     output.json({"team": team, "revision": revision})
     output.line(f"created {team}")
     output.remark(
-        f"Next: `/team join {team} ALIAS` in a session, or `pi-team work {team} ALIAS -- CMD` in a terminal."
+        f"Next: `pi-team work {team} ALIAS -- CMD` makes a member that answers requests with a command."
     )
 
 

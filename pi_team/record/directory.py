@@ -7,7 +7,6 @@ and :meth:`TeamDirectory.is_current` tells it so (docs/protocol.md, "Words").
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import TYPE_CHECKING, Final, Self
 
 from pi_team.errors import TeamUnknown
@@ -20,6 +19,7 @@ from pi_team.record.filesystem import (
 )
 
 if TYPE_CHECKING:
+    import os
     from types import TracebackType
 
 RECORD: Final = "state.json"
@@ -48,18 +48,21 @@ class TeamDirectory:
         self.fd = -1
         self.revisions_fd = -1
         self._status: os.stat_result | None = None
-        shown = os.path.join(path, name)
         try:
             # Both are looked at: whoever can write to teams/ could put another directory into it.
             teams_fd = open_private_dir(fs, path, None, path)
             try:
-                self.fd = open_private_dir(fs, name, teams_fd, shown)
+                self.fd = open_private_dir(fs, name, teams_fd, self._full)
             finally:
                 close_quietly(fs, teams_fd)
         except FileNotFoundError as error:
             raise TeamUnknown(f"there is no team {name} in {path}") from error
         except OSError as error:
-            raise storage_error(error, f"cannot open {shown}") from error
+            raise storage_error(error, f"cannot open {self._full}") from error
+
+    @property
+    def _full(self) -> str:
+        return f"{self.path}/{self.name}"  # os.path.join costs as much as a system call
 
     def open_history(self, *, create: bool) -> bool:
         """Open `revisions/`; whether it is there. A legacy team gets one with `create`, not synced yet.
@@ -70,7 +73,7 @@ class TeamDirectory:
         """
         if self.revisions_fd >= 0:
             return True
-        shown = os.path.join(self.path, self.name, REVISIONS)
+        shown = self.shown(REVISIONS)
         try:
             self.revisions_fd = open_private_dir(self.fs, REVISIONS, self.fd, shown)
         except FileNotFoundError:
@@ -84,7 +87,7 @@ class TeamDirectory:
     def is_current(self) -> bool:
         """Whether the team's path still names the directory that was opened. Raises OSError."""
         try:
-            there = self.fs.stat(os.path.join(self.path, self.name))
+            there = self.fs.stat(self._full)
         except (FileNotFoundError, NotADirectoryError):
             return False
         if self._status is None:  # which directory a descriptor is open on does not change
@@ -93,7 +96,7 @@ class TeamDirectory:
 
     def shown(self, name: str) -> str:
         """A name in the team's directory as an error shows it."""
-        return os.path.join(self.path, self.name, name)
+        return f"{self._full}/{name}"
 
     def close(self) -> None:
         """Close the descriptors."""

@@ -107,7 +107,7 @@ class Locks:
     ) -> None:
         self._fs = fs
         self._clock = clock
-        self._path = path
+        self._directory = os.path.join(path, LOCKS_DIRECTORY)
         self._owner = owner
         self._is_dead = is_dead
         self._lifetime = lifetime
@@ -155,7 +155,7 @@ class Locks:
     # --- the stable lock
 
     def _ensure_directory(self) -> None:
-        shown = os.path.join(self._path, LOCKS_DIRECTORY)
+        shown = self._directory
         try:
             try:
                 self._fs.close(open_private_dir(self._fs, shown, None, shown))
@@ -167,7 +167,7 @@ class Locks:
             raise storage_error(error, f"cannot use {shown}") from error
 
     def _lock_path(self, team: str) -> str:
-        return os.path.join(self._path, LOCKS_DIRECTORY, f"{team}.lock")
+        return f"{self._directory}/{team}.lock"
 
     def _library_lock(self, team: str) -> SoftFileLock:
         # One a thread and process: the library's instances are bound to both.

@@ -150,19 +150,23 @@ class Publisher:
             with contextlib.ExitStack() as held:
                 team = held.enter_context(open_directory())
                 held.enter_context(self._locks.stable(team.name, patience=patience, team_fd=team.fd))
-                if not _is_current(team):
-                    continue  # it moved while this writer waited for the lock: open what is there now
-                try:
-                    held.enter_context(self._locks.compatibility(team.fd, team.name, patience))
-                except StorageError:
-                    if has_moved(team):
-                        continue  # the same, a moment later
-                    raise
-                try:
-                    return body(team)
-                except Conflict:
-                    pass
+                # It may have moved while this waited for the lock, and again a moment later.
+                if _is_current(team) and self._enter_compatibility(held, team, patience):
+                    with contextlib.suppress(Conflict):
+                        return body(team)
             patience.wait(f"other writers of team {team.name}", CONFLICT_WAIT)
+
+    def _enter_compatibility(
+        self, held: contextlib.ExitStack, team: TeamDirectory, patience: Patience
+    ) -> bool:
+        """Take the compatibility lock; False where the team moved meanwhile. Raises Busy, StorageError."""
+        try:
+            held.enter_context(self._locks.compatibility(team.fd, team.name, patience))
+        except StorageError:
+            if has_moved(team):
+                return False
+            raise
+        return True
 
     def attempt(self, team: TeamDirectory, codec: Codec[T], change: Callable[[T], T]) -> Version[T]:
         """One attempt in an open directory, the locks held. Raises Conflict, and as :meth:`publish`."""

@@ -8,25 +8,32 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pi_team import errors
+from pi_team.clocks import SystemClock
 from pi_team.domain.model import Report
+from pi_team.mailbox import Mailbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from conftest import Run  # type: ignore[import-not-found]
-
-    from pi_team.mailbox import Mailbox
-
 HERE = "living"
 AWAY = "away"
+
+
+class _Earlier(SystemClock):
+    """Five seconds ago."""
+
+    def wall(self) -> float:
+        return super().wall() - 5
 
 
 @pytest.fixture
 def crew(mailbox: Mailbox) -> Mailbox:
     """A team with a living member, one that is offline, and a request of each kind of ending."""
     away = mailbox.join("crew", AWAY)
-    living = mailbox.join("crew", HERE)
+    # It has had a heartbeat since it joined, as a session has and a command of a moment has not.
+    living = Mailbox(mailbox.path, clock=_Earlier()).join("crew", HERE)
     mailbox.heartbeat(living, "idle")
     request = mailbox.send(away, HERE, kind="request", subject="will fail", body="try")
     mailbox.claim(living, message_id=request.id)

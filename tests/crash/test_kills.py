@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import evidence
 from nursery import Died, Nursery, Refused
-from trials import CHANGING, OPERATIONS, Trial
+from trials import CHANGING, OPERATIONS, Trial, heal
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from grounds import Kind
 
 
 def kill(trial: Trial, order: str, *, patience: float = 20.0, **where: Any) -> None:
@@ -58,15 +61,47 @@ def test_send_killed_after_each_call(nursery: Nursery, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("locked", [False, True])
-def test_send_killed_inside_the_library_of_the_locks(
-    nursery: Nursery, tmp_path: Path, *, locked: bool
-) -> None:
+@pytest.mark.parametrize("kind", ["plain", "locked"])
+def test_send_killed_inside_the_library_of_the_locks(nursery: Nursery, tmp_path: Path, kind: Kind) -> None:
     """A sender dies while it creates or releases the stable lock, or takes over one that a dead one left."""
-    trial = Trial(nursery, tmp_path, "send", locked=locked)
+    trial = Trial(nursery, tmp_path, "send", kind)
     assert any(".lock" in event for event in trial.audited)
     for nth in range(1, len(trial.audited) + 1):
         kill(trial, "audit", nth=nth)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pending", "lost", "pruning"])
+def test_send_killed_while_it_does_more_than_it_has_to(nursery: Nursery, tmp_path: Path, kind: Kind) -> None:
+    """A sender dies while it installs a dead one's publication, adopts one whose file is lost, or prunes."""
+    trial = Trial(nursery, tmp_path, "send", kind)
+    numbers = [nth for nth, (method, _, _) in enumerate(trial.calls, 1) if method in CHANGING]
+    assert len(numbers) > (40 if kind == "pruning" else 10)
+    for nth in numbers:
+        kill(trial, "trap", nth=nth)
+
+
+@pytest.mark.slow
+def test_first_create_killed_before_each_change(nursery: Nursery, tmp_path: Path) -> None:
+    """The very first command on a machine dies: what it made is private and serves the next."""
+    actor = nursery.actor(tmp_path / "undisturbed" / ".pi" / "agent" / "teams", unsynced=True)
+    actor.ask("count")
+    actor.ask("create", "crew")
+    numbers = [nth for nth, (method, _, _) in enumerate(actor.ask("calls"), 1) if method in CHANGING]
+    for nth in numbers:
+        path = tmp_path / str(nth) / ".pi" / "agent" / "teams"
+        victim, other = (nursery.actor(path, unsynced=True) for _ in range(2))
+        victim.ask("trap", "kill", nth=nth)
+        with pytest.raises(Died):
+            victim.ask("create", "crew")
+        assert other.ask("teams") in ([], ["crew"])
+        if other.ask("teams") == []:
+            assert other.ask("create", "crew") == 1
+        assert evidence.payload(path / "crew") == {"version": 1, "members": [], "messages": []}
+        heal(other, path)
+        assert evidence.strays(path) == []
+        made = [tmp_path / str(nth), *(tmp_path / str(nth)).rglob("*")]
+        assert {found.stat().st_mode & 0o077 for found in made} == {0}
 
 
 def test_kill_would_be_noticed(nursery: Nursery, tmp_path: Path) -> None:

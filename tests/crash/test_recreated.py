@@ -5,7 +5,9 @@ Nothing of the old team reaches the new one, and a look shows the one or the oth
 
 from __future__ import annotations
 
+import json
 import stat
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
 OPTIONS: Final[dict[str, Any]] = {
     "lock_lifetime": 0.1,
     "interval": 0.05,
-    "expiry": 0.3,
+    "expiry": 0.1,
     "patience": 20.0,
     "unsynced": True,
 }
-"""A sleeper is taken for dead after 0.3 s, else nobody could delete its team."""
+"""A sleeper is taken for dead after 0.1 s and two intervals, else nobody could delete its team."""
 HARMLESS: Final = {"close", "fstat"}
 """Calls on what is open already: to sleep at the one before is the same."""
 GONE: Final = {"TEAM_MOVED", "MEMBERSHIP_LOST", "TEAM_UNKNOWN"}
@@ -41,8 +43,10 @@ def files(team: Path) -> evidence.Fingerprint:
     }
 
 
-def replace(other: Actor, how: str) -> None:
+def replace(field: Ground, other: Actor, how: str) -> None:
     """Delete or rename the team, and create one of that name, with members of the same names."""
+    presence = json.loads((field.crew / "presence" / "alice.json").read_bytes())
+    time.sleep(max(0.0, presence["seen"] / 1_000 + OPTIONS["expiry"] - time.time()) + 0.01)
     other.ask(*(("delete_team", "crew") if how == "delete" else ("rename_team", "crew", "band")))
     other.ask("create", "crew")
     alice = other.ask("join", "crew", "alice")
@@ -91,7 +95,7 @@ def test_writer_that_slept_reaches_no_other_team(
         sleeper.ask("trap", "stop", nth=nth)
         sleeper.begin(*args, **kwargs)
         sleeper.stopped()
-        replace(other, how)
+        replace(field, other, how)
         before = files(field.crew)
         sleeper.go_on()
         _, code = sleeper.outcome()
@@ -133,7 +137,7 @@ def test_look_that_slept_shows_one_team_or_the_other(
         sleeper.begin(*args, **kwargs)
         if not sleeper.stopped_or_answered():
             break  # it has found less to look at than one that has been there
-        replace(other, how)
+        replace(field, other, how)
         sleeper.go_on()
         shown, code = sleeper.outcome()
         assert code in {*GONE, ""}, (undisturbed[nth - 1], code)
@@ -156,7 +160,7 @@ def test_reader_that_saw_the_old_team_goes_over_to_the_new(nursery: Nursery, tmp
     reader, other = nursery.actor(field.path, **OPTIONS), nursery.actor(field.path, **OPTIONS)
     assert reader.ask("look", "crew")["revision"] == field.revision
     assert reader.ask("await_change", "crew", 0) is False
-    replace(other, "delete")
+    replace(field, other, "delete")
     assert reader.ask("await_change", "crew", 5.0) is True
     assert reader.ask("look", "crew")["revision"] == 4
     assert reader.ask("await_change", "crew", 0) is False

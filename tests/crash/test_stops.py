@@ -69,7 +69,7 @@ def check(field: Ground, name: str, answer: Any, other: Actor, reader: Actor) ->
 
 def calls(nursery: Nursery, root: Path, name: str) -> list[tuple[str, str, str]]:
     """The system calls of an operation: method, name, error."""
-    field = ground(root, long=True)
+    field = ground(root, "long")
     actor = nursery.actor(field.path, **OPTIONS)
     args, kwargs = OPERATIONS[name].order(field)
     actor.ask("count")
@@ -82,7 +82,7 @@ def calls(nursery: Nursery, root: Path, name: str) -> list[tuple[str, str, str]]
 def test_send_stopped_before_each_call(nursery: Nursery, tmp_path: Path) -> None:
     """A sender sleeps at a system call, whichever it is, while its locks are taken and its slot is reused."""
     for nth, _ in enumerate(calls(nursery, tmp_path / "undisturbed", "send"), 1):
-        stop(nursery, ground(tmp_path / str(nth), long=True), "send", nth)
+        stop(nursery, ground(tmp_path / str(nth), "long"), "send", nth)
 
 
 @pytest.mark.slow
@@ -90,13 +90,14 @@ def test_settle_stopped_before_each_change(nursery: Nursery, tmp_path: Path) -> 
     """A worker sleeps at a call that changes something; its request still yields one result."""
     for nth, (method, _, _) in enumerate(calls(nursery, tmp_path / "undisturbed", "settle"), 1):
         if method in CHANGING:
-            stop(nursery, ground(tmp_path / str(nth), long=True), "settle", nth)
+            stop(nursery, ground(tmp_path / str(nth), "long"), "settle", nth)
 
 
+@pytest.mark.slow
 def test_stop_would_be_noticed(nursery: Nursery, tmp_path: Path) -> None:
     """Control: without the look after the link, a writer that slept before its link puts the record back."""
     undisturbed = calls(nursery, tmp_path / "undisturbed", "send")
     nth = next(nth for nth, (method, _, _) in enumerate(undisturbed, 1) if method == "link")
-    stop(nursery, ground(tmp_path / "right", long=True), "send", nth)
+    stop(nursery, ground(tmp_path / "right", "long"), "send", nth)
     with pytest.raises(AssertionError, match="the record was put back"):
-        stop(nursery, ground(tmp_path / "wrong", long=True), "send", nth, broken="the look after the link")
+        stop(nursery, ground(tmp_path / "wrong", "long"), "send", nth, broken="the look after the link")

@@ -19,9 +19,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+import team_invariants
 from pi_team.domain import operations as op
 from pi_team.domain import views
-from pi_team.domain.capacity import records_taken, slots_taken
 from pi_team.domain.codec import TeamCodec
 from pi_team.domain.lifecycles import MESSAGE, UNSETTLED, is_claimed, membership_of, moved
 from pi_team.domain.model import Membership, Message, Report, TeamState, Verdict
@@ -308,45 +308,25 @@ class Team(RuleBasedStateMachine):
 
     # --- what always holds
 
-    def unsettled(self) -> list[Message]:
-        return [message for message in self.state.messages if message.state in UNSETTLED]
-
     @invariant()
     def one_claim(self) -> None:
         """A recipient holds at most one claim, and so does a token."""
-        claimed = [message for message in self.state.messages if is_claimed(message)]
-        for holders in (Counter(one.recipient for one in claimed), Counter(one.claim for one in claimed)):
-            assert max(holders.values(), default=0) <= 1, f"OneClaim: {holders}"
+        team_invariants.one_claim(self.state)
 
     @invariant()
     def claim_owner(self) -> None:
         """What is claimed is claimed by the connected member that it is addressed to."""
-        for message in self.state.messages:
-            if is_claimed(message):
-                member = self.state.member(message.recipient)
-                assert membership_of(member) == "connected", f"ClaimOwner: {message.id}"
-                assert member is not None
-                assert member.token == message.claim, f"ClaimOwner: {message.id}"
+        team_invariants.claim_owner(self.state)
 
     @invariant()
     def one_result(self) -> None:
         """A request has one result once it has ended, and none before, nor when it was cancelled."""
-        results = Counter(one.parent_id for one in self.state.messages if one.kind == "result")
-        for message in self.state.messages:
-            if message.kind == "request":
-                none_yet = message.state in UNSETTLED or message.id in self.cancelled
-                assert results[message.id] == (0 if none_yet else 1), f"OneResult: {message.id}"
+        team_invariants.one_result(self.state, self.cancelled)
 
     @invariant()
     def result_to_emitter(self) -> None:
         """A result goes back the way that its request came, in its thread, whatever was renamed."""
-        for message in self.state.messages:
-            if message.kind == "result":
-                request = self.state.message(str(message.parent_id))
-                assert request is not None
-                there, back = (request.sender, request.recipient), (message.recipient, message.sender)
-                assert there == back, f"ResultToEmitter: {message.id}"
-                assert (message.root_id, message.subject) == (request.root_id, request.subject)
+        team_invariants.result_to_emitter(self.state)
 
     @invariant()
     def follows(self) -> None:
@@ -360,27 +340,22 @@ class Team(RuleBasedStateMachine):
     @invariant()
     def endpoints(self) -> None:
         """What is unsettled has a recipient, and a request an emitter too."""
-        present = {member.alias for member in self.state.members}
-        for message in self.unsettled():
-            assert message.recipient in present, f"Endpoints: {message.id}"
-            assert message.kind != "request" or message.sender in present, f"Endpoints: {message.id}"
+        team_invariants.endpoints(self.state)
 
     @invariant()
     def no_self(self) -> None:
         """Nobody owes anything to itself."""
-        for message in self.unsettled():
-            assert message.sender != message.recipient, f"NoSelf: {message.id}"
+        team_invariants.no_self(self.state)
 
     @invariant()
     def slots(self) -> None:
         """Nobody's slots overflow, however many results arrive at once."""
-        for alias in NAMES:
-            assert slots_taken(self.state, alias) <= SLOTS, f"Slots: {alias}"
+        team_invariants.slots(self.state, SLOTS)
 
     @invariant()
     def history(self) -> None:
         """The records, those promised included, stay within the history."""
-        assert records_taken(self.state) <= RECORDS, "History: overfilled"
+        team_invariants.history(self.state, RECORDS)
 
     @invariant()
     def stored(self) -> None:
@@ -424,9 +399,13 @@ TestTeam.settings = settings(max_examples=60, stateful_step_count=40, deadline=N
 def test_the_machine_takes_every_transition() -> None:
     """The invariants did not hold by nothing happening: every transition and every refusal came up."""
     Team.happened.clear()
-    long = settings(max_examples=400, stateful_step_count=60, deadline=None, derandomize=True, database=None)
-    run_state_machine_as_test(Team, settings=long)
-    assert {step for step in TRANSITIONS | REFUSALS if not Team.happened[step]} == set()
+    some = settings(max_examples=100, stateful_step_count=60, deadline=None, database=None)
+    missing = TRANSITIONS | REFUSALS
+    for _ in range(10):  # the rarest comes up in one of some hundred sequences
+        if missing:
+            run_state_machine_as_test(Team, settings=some)
+            missing = {step for step in TRANSITIONS | REFUSALS if not Team.happened[step]}
+    assert missing == set()
 
 
 # --- controls -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 
 import evidence
 from grounds import membership
+from interposition import UnsyncedFileSystem
 from pi_team.domain.model import Report
 from pi_team.errors import MembershipLost
 from pi_team.mailbox import Mailbox
@@ -84,7 +85,7 @@ class Peer:
     """The three sessions of the other implementation, whose memberships are used from here on."""
 
     def __init__(self, path: Path, owners: dict[str, Any]) -> None:
-        self.mailbox = Mailbox(path)
+        self.mailbox = Mailbox(path, filesystem=UnsyncedFileSystem())
         self.lead, self.coder, self.reviewer = (membership(owners[name]) for name in ("lead", "coder", "rev"))
         self.asked = self.taken = ""
         self.newcomer = self.lead

@@ -30,7 +30,7 @@ def aged(path: Path, seconds: float) -> None:
 
 def test_file_that_a_death_inside_the_library_of_the_locks_left(nursery: Nursery, tmp_path: Path) -> None:
     """A writer dies while the library takes over a dead one's lock: its half-made marker stays for ever."""
-    field = ground(tmp_path, locked=True)
+    field = ground(tmp_path, "locked")
     victim = nursery.actor(field.path, unsynced=True)
     victim.ask("audit", "kill", event="os.chmod *")
     with pytest.raises(Died):
@@ -85,3 +85,32 @@ def test_move_is_synced_before_a_tombstone_is_swept(nursery: Nursery, tmp_path: 
     created = next(index for index, call in enumerate(calls) if call.endswith("-> another"))
     synced = [index for index, call in enumerate(calls) if call == f"fsync {field.path}" and index > created]
     assert any(index < opened < removed for index in synced[1:])  # the first is the creation's own
+
+
+def test_old_tombstone_of_an_older_peer(nursery: Nursery, tmp_path: Path) -> None:
+    """An older peer died in a deletion: its tombstone names no owner, and goes when it is an hour old."""
+    field = ground(tmp_path)
+    tombstone = field.path / ".deleted-gone-0a1b2c3d-0a1b-4c2d-8e3f-0a1b2c3d4e5f"
+    tombstone.mkdir(mode=0o700)
+    (tombstone / "state.json").touch()
+    other = nursery.actor(field.path, unsynced=True)
+    aged(tombstone, 3_590)
+    assert other.ask("doctor") == []
+    aged(tombstone, 3_610)
+    assert heal(other, field.path) == ["LEFTOVER"]
+    assert not tombstone.exists()
+
+
+def test_locks_from_the_future(nursery: Nursery, tmp_path: Path) -> None:
+    """Somebody set the clock back: two locks of nobody are an hour younger than anything can be."""
+    field = ground(tmp_path)
+    for lock in (field.path / ".locks" / "crew.lock", field.crew / "state.json.lock"):
+        lock.touch(mode=0o600)
+        aged(lock, -3_600)
+    actor = nursery.actor(field.path, lock_lifetime=0.3, unsynced=True)
+    assert actor.ask("doctor") == []
+    began = time.monotonic()
+    note = {"kind": "note", "subject": "s", "body": "x"}
+    actor.ask("send", field.owners["alice"], "bob", **note)
+    assert 0.3 <= time.monotonic() - began < 5
+    assert list(field.path.glob(".locks/*.lock")) == []

@@ -33,13 +33,14 @@ def refusal(actor: Actor, *args: Any, **kwargs: Any) -> str:
     return ""
 
 
-@pytest.mark.parametrize("what", ["send", "look", "join"])
+@pytest.mark.parametrize("what", ["look", "send", pytest.param("join", marks=pytest.mark.slow)])
 def test_no_descriptor_is_left(nursery: Nursery, tmp_path: Path, what: str) -> None:
     """With 0, 1, 2, … descriptors to spare an operation is refused and leaks none, until there are enough."""
     for spare in range(20):
         field = ground(tmp_path / str(spare))
         before = evidence.fingerprint(field.path)
-        actor, other = nursery.actor(field.path, lock_lifetime=0.2), nursery.actor(field.path)
+        actor = nursery.actor(field.path, lock_lifetime=0.2, unsynced=True)
+        other = nursery.actor(field.path, unsynced=True)
         order: list[Any] = [what, "crew", *(["newcomer"] if what == "join" else [])]
         if what == "send":
             order = [what, field.owners["alice"], "bob"]

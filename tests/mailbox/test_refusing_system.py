@@ -103,8 +103,9 @@ def test_each_call_of_an_operation_is_refused(tmp_path: Path, name: str) -> None
     assert told == ({StorageError} if name == "heartbeat" else {StorageError, OutcomeUnknown})
 
 
-@pytest.mark.parametrize("code", REFUSALS)
-@pytest.mark.parametrize("method", ["create", "write", "fsync", "link", "rename"])
+@pytest.mark.parametrize(
+    ("method", "code"), list(zip(["create", "write", "fsync", "link", "rename"], REFUSALS, strict=False))
+)
 def test_nothing_piles_up_while_it_is_refused(tmp_path: Path, method: str, code: int) -> None:
     """The disk stays full and a session tries fifty times: as many files lie there as after the first."""
     victim = Victim(tmp_path, "send")

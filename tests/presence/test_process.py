@@ -128,7 +128,7 @@ class TestExited:
     [("boot", "0" * 32), ("boot", ""), ("pidns", "1"), ("pidns", "")],
     ids=["another boot", "a boot without a name", "another pid namespace", "no pid namespace"],
 )
-@pytest.mark.parametrize("pid", [os.getpid(), FREE_PID])
+@pytest.mark.parametrize("pid", [os.getpid(), FREE_PID], ids=["this process", "no process"])
 def test_a_process_elsewhere_cannot_be_judged(elsewhere: tuple[str, str], pid: int) -> None:
     """The pid of a session in a container is looked up on the host, where it does not exist."""
     here = attrs.asdict(this_process())

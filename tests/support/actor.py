@@ -7,7 +7,6 @@ itself at a system call.
 
 from __future__ import annotations
 
-import fnmatch
 import gc
 import json
 import os
@@ -20,20 +19,22 @@ import time
 import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, Final
-from unittest import mock
 
 import attrs
 import filelock
 import psutil
 import watchdog.observers
 
+import broken
+from auditing import Audit
 from grounds import as_given
 from interposition import InterposedFileSystem, UnsyncedFileSystem
 from pi_team.errors import PiTeamError
+from pi_team.limits import REVISIONS_KEPT
 from pi_team.mailbox import Mailbox
 from pi_team.presence import process_of
-from pi_team.record import publication
 from pi_team.record.filesystem import OsFileSystem
+from set_clock import SetClock, SetFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,47 +45,6 @@ if TYPE_CHECKING:
 LOADED: Final = (filelock.SoftFileLock, psutil.Process, watchdog.observers.Observer)
 """Imported ahead: an actor that has given up its rights cannot import any more."""
 _COMMAND_BYTES: Final = 65_536
-
-
-# --- what happens at a system call ----------------------------------------------------------------
-
-
-class Audit:
-    """Counts the interpreter's audit events of files, which the library of the locks raises too.
-
-    Events come just before their calls. What is only looked up about processes is left out: nothing of it
-    is on the disk.
-
-    Attributes:
-        seen: the events since it was armed.
-    """
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-        self._pattern = ""
-        self._left = self._signal = 0
-        sys.addaudithook(self._hook)
-
-    def arm(self, pattern: str, nth: int, number: int) -> None:
-        """Raise the signal at the n-th event from now on that fits; 0: count only."""
-        self.seen.clear()
-        self._pattern, self._left, self._signal = pattern, nth, number
-
-    def disarm(self) -> None:
-        """Neither count nor signal any more."""
-        self._pattern = ""
-
-    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self._pattern or not (event == "open" or event.startswith("os.")) or event == "os.kill":
-            return
-        text = f"{event} {arguments[0] if arguments else ''}"
-        if " /proc" in text:
-            return
-        self.seen.append(text)
-        if fnmatch.fnmatchcase(text, self._pattern):
-            self._left -= 1
-            if self._left == 0:
-                os.kill(os.getpid(), self._signal)
 
 
 def plain(value: Any) -> Any:
@@ -140,10 +100,27 @@ class Actor:
 
     # --- special orders
 
-    def do_open(self, path: str | None, *, unsynced: bool = False, **options: Any) -> str:
-        """Build the mailbox; `unsynced` leaves out every fsync, for processes that only have to be fast."""
-        self._fs = InterposedFileSystem(UnsyncedFileSystem() if unsynced else OsFileSystem())
+    def do_open(
+        self,
+        path: str | None,
+        *,
+        unsynced: bool = False,
+        clock: str | None = None,
+        kept: int = REVISIONS_KEPT,
+        **options: Any,
+    ) -> str:
+        """Build the mailbox.
+
+        `unsynced` leaves out every fsync, for processes that only have to be fast; `clock` is the file of a
+        clock that can be set; `kept` bounds the history.
+        """
+        system: OsFileSystem = UnsyncedFileSystem() if unsynced else OsFileSystem()
+        if clock is not None:
+            options["clock"] = SetClock(clock)
+            system = SetFileSystem(options["clock"])
+        self._fs = InterposedFileSystem(system)
         self._mailbox = Mailbox(path, filesystem=self._fs, **options)
+        self._mailbox._engine.publisher._kept = kept
         return self._mailbox.path
 
     def do_member(self, *args: Any, pid: int, **kwargs: Any) -> Membership:
@@ -165,6 +142,10 @@ class Actor:
         point = self._fs.at(method, name, nth)
         act = point.before if when == "before" else point.after
         act(lambda: os.kill(os.getpid(), number))
+
+    def do_untrap(self) -> bool:
+        """Set no trap any more; whether the last one was reached."""
+        return self._fs.forget()
 
     def do_count(self) -> None:
         """Count the calls from here on."""
@@ -192,14 +173,11 @@ class Actor:
 
     def do_break(self, rule: str) -> None:
         """Take one rule out of the protocol: what it prevents has to be noticed by whoever looks for it."""
-        if rule == "the look after the link":
-            mock.patch.object(publication._Attempt, "verify", return_value=True).start()
-        else:
-            assert rule == "helping"
-            mock.patch.object(publication.Publisher, "_install_for", _wait_for_its_owner).start()
+        broken.take_out(rule)
 
-    def do_umask(self, mask: int) -> None:
-        os.umask(mask)
+    def do_umask(self, mask: int) -> int:
+        """Set the umask; what it was."""
+        return os.umask(mask)
 
     def do_environment(self, **values: str | None) -> None:
         for key, value in values.items():
@@ -297,10 +275,6 @@ class Actor:
 
     def do_wall(self) -> float:
         return time.time()
-
-
-def _wait_for_its_owner(*_: object) -> bool:
-    raise publication.Conflict
 
 
 def _is_open(number: int) -> bool:

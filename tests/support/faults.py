@@ -264,8 +264,8 @@ FAULTS: Final = {
         lambda field, _: (field.path / ".locks" / "crew.lock").mkdir(), ("LOCK",), ".locks/crew.lock"
     ),
     "lock inside open to others": Fault(
-        both(written("crew/state.json.lock", b""), opened_to_others("crew/state.json.lock")),
-        ("RECORD_UNSAFE",),
+        both(aged("crew/state.json.lock", seconds=60), opened_to_others("crew/state.json.lock")),
+        ("RECORD_UNSAFE", "LOCK"),
         "crew/state.json.lock",
     ),
     "message from the future": Fault(rewritten(RECORD, sent_tomorrow), ("CLOCK",), RECORD, person=True),

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import attrs
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 LIVING: Final = ("alice", "bob", "carol", "dora")
 KEPT: Final = 4
+PENDING: Final = "not installed"
+Kind: TypeAlias = Literal["plain", "locked", "pending", "lost", "long", "pruning"]
+"""As it was left; with both locks of a dead writer; also with its publication linked and not installed; that,
+and its private file lost, as in a power cut; with 32 slots; with so many that the next write prunes."""
 COMPLETED: Final = {"outcome": "completed", "body": "done", "files": [], "tests": []}
 
 
@@ -63,17 +67,10 @@ class Ground:
         return self.path / "crew"
 
 
-def ground(root: Path, *, locked: bool = False, long: bool = False) -> Ground:
-    """A fresh copy of the teams below `root`.
-
-    Args:
-        root: an empty directory.
-        locked: as if a writer had died that held both locks of `crew`.
-        long: with a history that is pruned 33 revisions from now, the next revision included.
-    """
-    data, owners, ids = _template()
-    data = _locked_template() if locked else _long_template() if long else data
-    evidence.unpack(data, root)
+def ground(root: Path, kind: Kind = "plain") -> Ground:
+    """A fresh copy of the teams below `root`, an empty directory; which kind of `crew`, see :data:`Kind`."""
+    _, owners, ids = _template()
+    evidence.unpack(_packed(kind), root)
     return Ground(root / "teams", owners, ids, evidence.revision(root / "teams" / "crew"))
 
 
@@ -91,37 +88,41 @@ def _template() -> tuple[bytes, dict[str, Any], dict[str, str]]:
         }
         actor.kill()
         for slots in Path(root, "teams").glob("*/revisions"):
-            # A short history, as after a pruning, so that a copy is cheap.
-            for number in evidence.history(slots.parent)[:-KEPT]:
-                (slots / f"{number}.json").unlink()
+            _shorten(slots.parent, KEPT)  # so that a copy is cheap
         return evidence.packed(Path(root)), owners, ids
 
 
 @functools.cache
-def _locked_template() -> bytes:
-    with tempfile.TemporaryDirectory() as root:
-        field = ground(Path(root))
-        victim = nurseries.shared().actor(field.path, unsynced=True)
-        victim.ask("trap", "kill", method="open_read", name="state.json")
-        with contextlib.suppress(Died):
-            victim.ask("send", field.owners["alice"], "bob", kind="note", subject="never", body="x")
-        assert (field.path / ".locks" / "crew.lock").exists()
-        assert (field.crew / "state.json.lock").exists()
-        return evidence.packed(Path(root))
-
-
-@functools.cache
-def _long_template() -> bytes:
+def _packed(kind: Kind) -> bytes:
+    if kind == "plain":
+        return _template()[0]
     with tempfile.TemporaryDirectory() as root:
         field = ground(Path(root))
         actor = nurseries.shared().actor(field.path, unsynced=True)
-        actor.ask("chatter", field.owners["dora"], field.owners["carol"], "old", 20)
-        actor.kill()
-        newest = evidence.revision(field.crew)
-        for number in evidence.history(field.crew):
-            if number < newest - 31:
-                (field.crew / "revisions" / f"{number}.json").unlink()
+        if kind in {"long", "pruning"}:
+            actor.ask("chatter", field.owners["dora"], field.owners["carol"], "old", 20)
+            _shorten(field.crew, 32 if kind == "long" else 64)
+            if kind == "pruning":
+                left = 64 - len(evidence.history(field.crew))
+                actor.ask("chatter", field.owners["dora"], field.owners["carol"], "older", left // 2)
+        else:
+            call = ("open_read", "state.json") if kind == "locked" else ("rename", "* -> state.json")
+            actor.ask("trap", "kill", method=call[0], name=call[1])
+            with contextlib.suppress(Died):
+                actor.ask("send", field.owners["alice"], "bob", kind="note", subject=PENDING, body="x")
+            assert (field.path / ".locks" / "crew.lock").exists()
+            assert (field.crew / "state.json.lock").exists()
+        if kind == "lost":
+            for private in (field.crew / "revisions").glob(".*.tmp"):
+                private.unlink()
+        actor.discard()
         return evidence.packed(Path(root))
+
+
+def _shorten(team: Path, kept: int) -> None:
+    """Leave that many slots, as a pruning would."""
+    for number in evidence.history(team)[:-kept]:
+        (team / "revisions" / f"{number}.json").unlink()
 
 
 def _crew(actor: Actor, path: Path) -> dict[str, Any]:

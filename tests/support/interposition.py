@@ -26,6 +26,10 @@ T = TypeVar("T")
 
 REFUSALS = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EROFS, errno.EACCES, errno.EDQUOT)
 """What a system says when it refuses."""
+CHANGING = frozenset(
+    {"create", "mkdir", "write", "fsync", "close", "link", "rename", "unlink", "rmdir", "touch"}
+)
+"""The calls that do something; of the others it does not matter whether they were performed."""
 
 
 class Killed(BaseException):
@@ -167,6 +171,13 @@ class InterposedFileSystem:
         point = Point("", "", 0, index)
         self._points.append(point)
         return point
+
+    def forget(self) -> bool:
+        """Let nothing happen at any call any more; whether something has happened."""
+        reached = any(point.reached for point in self._points)
+        self._points.clear()
+        self.calls.clear()
+        return reached
 
     def names(self, method: str = "*", name: str = "*") -> list[str]:
         """The calls so far that fit, as text without the error."""

@@ -47,7 +47,7 @@ class Nursery:
     """A process without threads that has imported everything and forks actors."""
 
     def __init__(self) -> None:
-        self._commands, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._commands, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("actor.py")), str(theirs.fileno())],
             pass_fds=[theirs.fileno()],

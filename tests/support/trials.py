@@ -19,6 +19,7 @@ from nursery import Refused
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from grounds import Kind
     from nursery import Actor, Nursery
 
 LIFETIME: Final = 0.3
@@ -117,7 +118,7 @@ class Trial:
         nursery: forks the victims.
         root: a directory to work in.
         name: which of the operations.
-        locked: whether a dead process left the team's lock.
+        kind: which kind of teams.
 
     Attributes:
         before, after: the teams without the operation, and with it.
@@ -125,15 +126,18 @@ class Trial:
         audited: its audit events.
     """
 
-    def __init__(self, nursery: Nursery, root: Path, name: str, *, locked: bool = False) -> None:
+    def __init__(self, nursery: Nursery, root: Path, name: str, kind: Kind = "plain") -> None:
         self._nursery = nursery
         self._root = root
         self._operation = OPERATIONS[name]
-        self._locked = locked
+        self._kind: Kind = kind
         self._numbers = itertools.count()
         self._bystander = nursery.actor(root / "nowhere", **OPTIONS)
         field, victim = self.begin()
+        victim.ask("look", "crew")  # which installs what is pending, and else changes nothing
         self.before = state(field.path)
+        self.end(field, victim)
+        field, victim = self.begin()
         victim.ask("audit", "kill", nth=0)
         victim.ask("count")
         self.order(victim, field)
@@ -149,7 +153,7 @@ class Trial:
 
     def begin(self) -> tuple[Ground, Actor]:
         """Fresh teams and a victim."""
-        field = ground(self._root / str(next(self._numbers)), locked=self._locked)
+        field = ground(self._root / str(next(self._numbers)), self._kind)
         return field, self._nursery.actor(field.path, **OPTIONS)
 
     def order(self, victim: Actor, field: Ground) -> None:

@@ -1,0 +1,69 @@
+"""Rules taken out of the code, one at a time: what each prevents has to be noticed by whoever looks for it.
+
+A process that was told to break a rule stays that way; the others keep it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+from unittest import mock
+
+from pi_team.domain.lifecycles import is_claimed
+from pi_team.domain.operations import change, membership, messages
+from pi_team.record import publication
+from pi_team.record.reading import slot_name
+
+if TYPE_CHECKING:
+    from pi_team.domain.model import Member, Membership, Message, TeamState
+
+
+def _wait_for_its_owner(*_: object) -> bool:
+    raise publication.Conflict
+
+
+def _owner_by_alias(state: TeamState, owner: Membership) -> Member:
+    return change.require_member(state, owner.alias)
+
+
+def _all_claims(state: TeamState, _: object) -> tuple[list[Message], list[Member]]:
+    at_work = [message for message in state.messages if is_claimed(message)]
+    aliases = {message.recipient for message in at_work}
+    return at_work, [member for member in state.members if member.alias in aliases]
+
+
+_claimed_by = messages._claimed_by
+
+
+def _whoever_claims(state: TeamState, owner: Membership, message_id: str) -> Message:
+    message = state.message(message_id)
+    return message if message is not None and is_claimed(message) else _claimed_by(state, owner, message_id)
+
+
+def _no_interrupt(state: TeamState, *_: object, **__: object) -> TeamState:
+    return state
+
+
+def _over_the_slot(self: Any) -> None:
+    team = self._team
+    with contextlib.suppress(FileNotFoundError):
+        team.fs.unlink(slot_name(self._slot), team.revisions_fd)
+    team.fs.link(self._private, team.revisions_fd, slot_name(self._slot), team.revisions_fd)
+
+
+RULES: Final[dict[str, tuple[Any, str, Any]]] = {
+    "the look after the link": (publication._Attempt, "verify", lambda _: True),
+    "helping": (publication.Publisher, "_install_for", _wait_for_its_owner),
+    "the exclusive link": (publication._Attempt, "link", _over_the_slot),
+    "the owner's token": (messages, "require_owner", _owner_by_alias),
+    "whose claim is swept": (membership, "stale_claims", _all_claims),
+    "whose claim is settled": (messages, "_claimed_by", _whoever_claims),
+    "interrupting what the last holder claimed": (membership, "interrupt_claims", _no_interrupt),
+}
+"""By what it is that is taken out: where it is, its name there, and what stands there instead."""
+
+
+def take_out(rule: str) -> None:
+    """Do without a rule in this process from now on."""
+    place, name, instead = RULES[rule]
+    mock.patch.object(place, name, instead).start()
