@@ -14,8 +14,7 @@ from pi_team.cli.main import main
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Run  # type: ignore[import-not-found]
-
+    from commands import Run
     from pi_team.mailbox import Mailbox
 
 

@@ -13,8 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Run, Spawn  # type: ignore[import-not-found]
-
+    from commands import Run, Spawn
     from pi_team.cli.stage import Stage
 
 

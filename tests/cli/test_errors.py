@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import Run  # type: ignore[import-not-found]
+    from commands import Run
 HERE = "living"
 AWAY = "away"
 

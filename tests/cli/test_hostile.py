@@ -14,8 +14,7 @@ from pi_team.cli.output import Cell, Column, rich_table
 from pi_team.domain.model import Report
 
 if TYPE_CHECKING:
-    from conftest import Run, Show  # type: ignore[import-not-found]
-
+    from commands import Run, Show
     from pi_team.mailbox import Mailbox
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"

@@ -15,8 +15,7 @@ from pi_team.record.filesystem import OsFileSystem
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Run  # type: ignore[import-not-found]
-
+    from commands import Run
     from pi_team.domain.model import Membership
     from pi_team.mailbox import Mailbox
 

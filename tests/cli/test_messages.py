@@ -15,8 +15,7 @@ from pi_team.domain.model import Report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Run, Spawn  # type: ignore[import-not-found]
-
+    from commands import Run, Spawn
     from pi_team.domain.model import Message, Outcome
     from pi_team.mailbox import Mailbox
 

@@ -9,8 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Run, Show  # type: ignore[import-not-found]
-
+    from commands import Run, Show
     from pi_team.mailbox import Mailbox
 
 

@@ -13,7 +13,7 @@ from pi_team._version import __version__
 from pi_team.cli.app import SECTIONS, app
 
 if TYPE_CHECKING:
-    from conftest import Run  # type: ignore[import-not-found]
+    from commands import Run
 
 HEAVY = ("rich", "psutil", "attrs", "attr", "filelock", "watchdog", "transitions", "pi_team.mailbox")
 REPORT = (

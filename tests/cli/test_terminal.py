@@ -11,8 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 if TYPE_CHECKING:
-    from conftest import Show  # type: ignore[import-not-found]
-
+    from commands import Show
     from pi_team.mailbox import Mailbox
 
 OTHER_TABLES = [["members", "crew"], ["status", "crew"], ["teams"]]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Show, Spawn  # type: ignore[import-not-found]
-
+    from commands import Show, Spawn
     from pi_team.mailbox import Mailbox
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -18,8 +18,7 @@ from pi_team.domain.reports import report_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Ended, Run, Spawn  # type: ignore[import-not-found]
-
+    from commands import Ended, Run, Spawn
     from pi_team.domain.model import Membership, Message
     from pi_team.mailbox import Mailbox
 
