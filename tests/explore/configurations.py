@@ -1,0 +1,43 @@
+"""Which scenarios an ordinary run explores, and which further ones a full run does."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import directories
+import scenarios
+
+FULL: Final = "PI_TEAM_EXPLORE"
+"""Set to `full` in the environment for the full run."""
+
+ORDINARY: Final = (
+    scenarios.writers(2, 1, bound=None),
+    scenarios.writers(2, 2),
+    scenarios.writers(3, 1),
+    scenarios.faults(2),
+    scenarios.reader(2),
+    scenarios.pruning(2, bound=2),
+    scenarios.older_peers_slot(),
+    scenarios.adopting(2),
+    scenarios.skipping(2),
+    directories.renaming(),
+    directories.deleting(1),
+)
+THOROUGH: Final = (
+    scenarios.writers(2, 2, bound=None),
+    scenarios.writers(2, 3),
+    scenarios.writers(2, 2, kept=1),
+    scenarios.pruning(2),
+    scenarios.pruning(3),
+    scenarios.pruning(4, bound=2),
+    scenarios.faults(3, bound=2),
+    scenarios.reader(2, writers=2),
+    directories.renaming(None),
+    directories.deleting(2),
+)
+
+
+def wanted_full() -> bool:
+    """Whether the environment asks for the full run."""
+    return os.environ.get(FULL) == "full"

@@ -1,0 +1,243 @@
+"""All schedules of a few processes over one disk, with crashes, faults and power cuts.
+
+A state is the disk and, for each process, the node that its code stands at: the whole history of the answers
+of its present operation, which is all that the code can know. States are visited once, in the order of the
+preemptions that lead there, so that each is first reached with the least, and a violation is found with the
+fewest switches that it needs.
+
+In each state that is visited all processes stop for ever, or the power fails, every disk that this may
+leave is taken, and a fresh process recovers there; what it finds is judged.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
+
+from behaviour import still
+from invariants import Violation
+from system import CRASH, Action, Scenario, System, World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@attrs.define
+class Found:
+    """A violation, and how it comes about.
+
+    Attributes:
+        invariant: its name.
+        text: what was seen.
+        schedule: the steps from the beginning.
+        stopped: whether everybody stopped after the last of them, and it was seen in the recovery.
+        lost: what a power cut took then; None where there was none.
+    """
+
+    invariant: str
+    text: str
+    schedule: list[Action]
+    stopped: bool = False
+    lost: tuple[str, ...] | None = None
+
+
+@attrs.define
+class Report:
+    """What an exploration did.
+
+    Attributes:
+        name: of the scenario.
+        states: different ones that were visited.
+        steps: calls that were made to get there.
+        pruned: steps that led to a state that was visited already.
+        schedules: complete schedules up to the bound that the visited states stand for.
+        begun: schedules that were gone along, up to their end, a state that was visited, or a violation.
+        ends: different states in which every process has ended or crashed.
+        crash_points: states in which all processes stopped for ever, and a fresh one recovered.
+        cut_states: pairs of a state and a disk that a power cut may leave there.
+        recoveries: different disks that were recovered.
+        runs: times that the code under test was run.
+        seconds: of the processor that it took.
+        found: the first violation, if any.
+    """
+
+    name: str
+    states: int = 0
+    steps: int = 0
+    pruned: int = 0
+    schedules: int = 0
+    begun: int = 0
+    ends: set[Any] = attrs.field(factory=set)
+    crash_points: int = 0
+    cut_states: int = 0
+    recoveries: int = 0
+    runs: int = 0
+    seconds: float = 0.0
+    found: Found | None = None
+
+
+class _Visit(NamedTuple):
+    world: World
+    last: int
+    origin: int
+    action: Action | None
+
+
+class Explorer:
+    """Explores one scenario.
+
+    Args:
+        scenario: what.
+        prune: whether states are visited once; without, every schedule is run to its end.
+    """
+
+    def __init__(self, scenario: Scenario, *, prune: bool = True) -> None:
+        self.scenario = scenario
+        self.prune = prune
+        self.system = System(scenario)
+        self.report = Report(scenario.name)
+        self._origins: list[tuple[int, Action | None]] = []
+        self._seen: dict[tuple[Any, ...], int] = {}
+        self._edges: list[list[tuple[tuple[Any, ...], int]]] = []
+
+    def run(self) -> Report:
+        """Explore, up to the first violation."""
+        begun = time.process_time()
+        with still():
+            try:
+                self._search()
+            finally:
+                self.report.seconds = time.process_time() - begun
+        if self.prune and not self.report.found:
+            self.report.schedules = self._count_schedules()
+        self.report.runs = self.system.runs
+        self.report.recoveries = self.system.recoveries
+        self.report.cut_states = self.system.cut_states
+        return self.report
+
+    def _search(self) -> None:
+        levels: list[list[_Visit]] = [[_Visit(self.system.start(), -1, -1, None)]]
+        level = 0
+        while level < len(levels):
+            while levels[level]:
+                visit = levels[level].pop()
+                for further, cost in self._visit(visit):
+                    while len(levels) <= level + cost:
+                        levels.append([])
+                    if self.scenario.bound is None or level + cost <= self.scenario.bound:
+                        levels[level + cost].append(further)
+                if self.report.found:
+                    return
+            level += 1
+
+    def _visit(self, visit: _Visit) -> Iterator[tuple[_Visit, int]]:
+        world, last = visit.world, visit.last
+        key = self._key(world, last)
+        if self.prune and key in self._seen:
+            self.report.pruned += 1
+            self.report.begun += 1
+            return
+        index = len(self._origins)
+        self._origins.append((visit.origin, visit.action))
+        self._seen[key] = index
+        self._edges.append([])
+        self.report.states += 1
+        self._judge(world, index)
+        if self.report.found:
+            return
+        ended = True
+        for actor in self._movable(world, last):
+            for action in self.system.actions(world, actor):
+                if action.how == CRASH and last not in (actor, -1):
+                    continue  # it would have crashed when it was stopped
+                ended = False
+                self.report.steps += 1
+                try:
+                    after = self.system.step(world, action)
+                except Violation as violation:
+                    self._found(violation, index, action)
+                    return
+                cost, now = int(last not in (actor, -1)), self._last(after, actor)
+                self._edges[index].append((self._key(after, now), cost))
+                yield _Visit(after, now, index, action), cost
+        if ended:
+            self._end(world)
+
+    def _last(self, world: World, actor: int) -> int:
+        """Whose going on would be no preemption; -1 where nobody's would be one."""
+        return -1 if world.actors[actor].node is None or self.scenario.bound is None else actor
+
+    def _key(self, world: World, last: int) -> tuple[Any, ...]:
+        return (*self.system.key(world), last)
+
+    def _movable(self, world: World, last: int) -> Sequence[int]:
+        """The processes to go on with; only one where what it does next commutes with all others."""
+        everybody = range(len(world.actors))
+        if self.scenario.reduce:
+            for actor in (last,) if last >= 0 else everybody:
+                if self.system.is_local(world, actor):
+                    return (actor,)
+        return everybody
+
+    def _end(self, world: World) -> None:
+        self.report.begun += 1
+        self.report.schedules += 1
+        self.report.ends.add(world.disk.lasting())
+
+    def _judge(self, world: World, index: int) -> None:
+        try:
+            facts = self.system.facts(world)
+        except Violation as violation:
+            self._found(violation, index)
+            return
+        self.report.crash_points += 1
+        broken = self.system.stop_everybody(world, facts)
+        if broken:
+            self._found(broken[0], index, stopped=True, lost=broken[1])
+
+    def _found(
+        self,
+        violation: Violation,
+        index: int,
+        action: Action | None = None,
+        *,
+        stopped: bool = False,
+        lost: tuple[str, ...] | None = None,
+    ) -> None:
+        self.report.begun += 1
+        schedule = [action] if action else []
+        while index >= 0:
+            index, before = self._origins[index]
+            if before is not None:
+                schedule.append(before)
+        self.report.found = Found(violation.invariant, str(violation), schedule[::-1], stopped, lost)
+
+    def _count_schedules(self) -> int:
+        """How many complete schedules within the bound the visited states stand for."""
+        bound = self.scenario.bound or 0
+        counts: list[list[int] | None] = [None] * len(self._edges)
+        stack = [0]
+        while stack:
+            index = stack[-1]
+            if counts[index] is not None:
+                stack.pop()
+                continue
+            edges = [(self._seen[key], cost) for key, cost in self._edges[index] if key in self._seen]
+            waiting = [after for after, _ in edges if counts[after] is None]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            counts[index] = [
+                sum(_count(counts[after])[left - cost] for after, cost in edges if left >= cost)
+                if self._edges[index]
+                else 1
+                for left in range(bound + 1)
+            ]
+        return _count(counts[0])[bound]
+
+
+def _count(known: list[int] | None) -> list[int]:
+    assert known is not None
+    return known
