@@ -136,15 +136,19 @@ def interrupted(team: Team, gone: Iterable[Member]) -> Team:
 
 def swept(team: Team, dead: Iterable[Member]) -> Team:
     """Take these members offline; what they claimed is interrupted."""
-    for member in dead:
-        team = changed(interrupted(team, [member]), member, attrs.evolve(member, connected=False))
+    gone = list(dead)
+    team = interrupted(team, gone)
+    for member in gone:
+        team = changed(team, member, attrs.evolve(member, connected=False))
     return team
 
 
 def vacated(team: Team, judge: Judge) -> Team:
     """The team with its dead swept. Refuses with TEAM_ACTIVE, and they stay swept."""
     there = [member for member in team.members if member.connected]
-    team = swept(team, [member for member in there if judge(member.session) == "dead"])
+    for member in there:
+        if judge(member.session) == "dead":
+            team = swept(team, [member])
     if any(member.connected for member in team.members):
         raise No("TEAM_ACTIVE", team)
     return team

@@ -5,14 +5,12 @@ A process that was told to break a rule stays that way; the others keep it.
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
 from pi_team.domain.lifecycles import is_claimed
 from pi_team.domain.operations import change, membership, messages
 from pi_team.record import publication
-from pi_team.record.reading import slot_name
 
 if TYPE_CHECKING:
     from pi_team.domain.model import Member, Membership, Message, TeamState
@@ -23,7 +21,7 @@ def _wait_for_its_owner(*_: object) -> bool:
 
 
 def _owner_by_alias(state: TeamState, owner: Membership) -> Member:
-    return change.require_member(state, owner.alias)
+    return state.member(owner.alias) or change.require_owner(state, owner)
 
 
 def _all_claims(state: TeamState, _: object) -> tuple[list[Message], list[Member]]:
@@ -44,17 +42,9 @@ def _no_interrupt(state: TeamState, *_: object, **__: object) -> TeamState:
     return state
 
 
-def _over_the_slot(self: Any) -> None:
-    team = self._team
-    with contextlib.suppress(FileNotFoundError):
-        team.fs.unlink(slot_name(self._slot), team.revisions_fd)
-    team.fs.link(self._private, team.revisions_fd, slot_name(self._slot), team.revisions_fd)
-
-
 RULES: Final[dict[str, tuple[Any, str, Any]]] = {
     "the look after the link": (publication._Attempt, "verify", lambda _: True),
     "helping": (publication.Publisher, "_install_for", _wait_for_its_owner),
-    "the exclusive link": (publication._Attempt, "link", _over_the_slot),
     "the owner's token": (messages, "require_owner", _owner_by_alias),
     "whose claim is swept": (membership, "stale_claims", _all_claims),
     "whose claim is settled": (messages, "_claimed_by", _whoever_claims),
