@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pi_team.administration import Administration
 from pi_team.domain import operations, views
@@ -27,6 +27,7 @@ from pi_team.seats import Seat
 from pi_team.watching import Changes
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Literal, Unpack
 
     from pi_team.domain.model import Judge, Membership, Message, Report, Status, TeamState
@@ -48,6 +49,8 @@ def _working_directory() -> str:
 
 class Mailbox(Administration):
     """The teams of one directory, for one process. Every method may raise any :class:`PiTeamError`.
+
+    A context manager that closes it; memberships are left by :meth:`leave`.
 
     Args:
         teams: the teams directory; `$PI_CODING_AGENT_DIR/teams` or `~/.pi/agent/teams` by default.
@@ -71,6 +74,19 @@ class Mailbox(Administration):
             seat.close()
         self._seats.clear()
         self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # A mailbox that was dropped must not keep descriptors until the process ends.
+        with contextlib.suppress(Exception):
+            self.close()
 
     # --- membership
 

@@ -110,6 +110,7 @@ def test_nothing_piles_up_while_it_is_refused(tmp_path: Path, method: str, code:
     """The disk stays full and a session tries fifty times: as many files lie there as after the first."""
     victim = Victim(tmp_path, "send")
     victim.fs.at(method).fail(code).always()
+    descriptors = len(os.listdir("/dev/fd"))
     counts = []
     for _ in range(50):
         error = victim.run()
@@ -118,6 +119,6 @@ def test_nothing_piles_up_while_it_is_refused(tmp_path: Path, method: str, code:
         if isinstance(error, OutcomeUnknown):
             break  # from here on it is in the history, and a repetition is a duplicate
     assert counts == [counts[0]] * len(counts)
-    assert len(os.listdir("/dev/fd")) < 100
+    assert len(os.listdir("/dev/fd")) <= descriptors + 2  # the record that it pins, and its directory
     assert counts[0] <= sum(1 for _ in tmp_path.rglob("*"))
     victim.close()
