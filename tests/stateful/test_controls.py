@@ -31,7 +31,6 @@ class Control:
 
 CONTROLS = (
     Control("helping", "Unstuck", {"patience": 0.5}),
-    Control("the look after the link", "Forward", {"kept": 1}),
     Control("the owner's token", "Fenced"),
     Control("whose claim is swept", "SweepExact"),
     Control("whose claim is settled", "ClaimOwner"),
