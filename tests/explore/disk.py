@@ -46,7 +46,7 @@ class Directory:
         past: what a name changed since the last fsync bore before, the durable one first; None for nothing.
     """
 
-    __slots__ = ("_key", "entries", "links", "number", "opens", "past")
+    __slots__ = ("_known", "entries", "links", "number", "opens", "past")
 
     def __init__(
         self,
@@ -61,23 +61,33 @@ class Directory:
         self.opens = opens
         self.entries = entries
         self.past = past
-        self._key = (number, links, opens, frozenset(entries.items()), frozenset(past.items()))
+        self._known: object = None
+
+    def _names(self) -> object:
+        """Entries and past, to be compared; the same for all directories that differ in counts only."""
+        if self._known is None:
+            self._known = (frozenset(self.entries.items()), frozenset(self.past.items()))
+        return self._known
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash((self.number, self.links, self.opens, self._names()))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Directory) and self._key == other._key)
+        return self is other or (
+            isinstance(other, Directory)
+            and (self.number, self.links, self.opens) == (other.number, other.links, other.opens)
+            and self._names() == other._names()
+        )
 
     def lasting(self) -> object:
         """What does not depend on who has it open."""
-        return (self.links, *self._key[3:])
+        return (self.links, self._names())
 
-    def counted(self, *, links: int = 0, opens: int = 0) -> Directory:
-        return Directory(self.number, self.links + links, self.opens + opens, self.entries, self.past)
-
-    def numbered(self, number: int) -> Directory:
-        return Directory(number, self.links, self.opens, self.entries, self.past)
+    def counted(self, *, number: int, links: int, opens: int) -> Directory:
+        """With other counts."""
+        changed = Directory(number, links, opens, self.entries, self.past)
+        changed._known = self._names()
+        return changed
 
     def naming(self, name: str, value: str | None) -> Directory:
         """With a name that bears `value`, or nothing."""

@@ -42,8 +42,9 @@ def persisted(disk: Disk) -> Iterator[tuple[Disk, tuple[str, ...]]]:
         for options in choices
         for _, name, value, _ in options
     )
+    settled = {thing: _settled(found) for thing, found in disk.things.items()}
     for chosen in itertools.product(*choices):
-        things = {thing: _settled(found) for thing, found in disk.things.items()}
+        things = dict(settled)
         for thing, name, value, _ in chosen:
             things[thing] = _with(things[thing], name, value)
         if not moved or _is_legal(disk, things):
@@ -130,7 +131,7 @@ def _mounted(things: Mapping[str, Thing]) -> Disk:
     for number, thing in enumerate(order, 1):
         found = things[thing]
         if isinstance(found, Directory):
-            fresh[thing] = Directory(number, links[thing], 0, found.entries, {})
+            fresh[thing] = found.counted(number=number, links=links[thing], opens=0)
         else:
             fresh[thing] = File(number, links[thing], 0, found.data, found.data, found.target)
     return Disk(fresh)

@@ -81,14 +81,15 @@ class SimulatedFileSystem:
 
     def _count(self, thing: str, *, links: int = 0, opens: int = 0) -> None:
         found = self.disk.things[thing]
-        if isinstance(found, Directory):
-            found = found.counted(links=links, opens=opens)
-        else:
-            found = found._replace(links=found.links + links, opens=found.opens + opens)
+        number, links, opens = found.number, found.links + links, found.opens + opens
         spare = self.disk.spare
-        if not found.links and not found.opens:
-            spare |= {found.number}
-            found = found.numbered(0) if isinstance(found, Directory) else found._replace(number=0)
+        if not links and not opens:
+            spare |= {number}
+            number = 0
+        if isinstance(found, Directory):
+            found = found.counted(number=number, links=links, opens=opens)
+        else:
+            found = File(number, links, opens, *found[3:])
         self.disk = Disk({**self.disk.things, thing: found}, spare)
         if not found.number:
             self._forget()
