@@ -117,8 +117,14 @@ class _Writer:
         if not taken:
             self._linked = True
             return
-        while self._peek("open", r"\d+\.json") or self._peek("unlink", r"\..*"):
-            self._take()  # looks who holds the slot, and removes its own file, which nobody saw
+        # It looks who holds the slot and whether its own file is there, and removes that: nobody saw it. A
+        # file that is gone would say that the link took effect: that is left for the model to reject.
+        while (
+            self._peek("open", r"\d+\.json")
+            or (self._peek("stat", r"\..*") and self._calls[self._at]["found"] is not None)
+            or self._peek("unlink", r"\..*")
+        ):
+            self._take()
 
     def _rename_private(self, call: dict[str, Any]) -> None:
         gone = bool(call["failed"])
