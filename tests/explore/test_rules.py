@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
 import controls
+import run
 from controls import CONTROLS, Control
 
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
@@ -24,3 +26,22 @@ def test_every_row_of_the_protocol_has_a_control() -> None:
     section = PROTOCOL.read_text().partition("## What each rule prevents")[2].partition("\n## ")[0]
     rules = re.findall(r"^\| (.+?) \|", section, re.MULTILINE)[2:]
     assert {control.rule for control in CONTROLS} == set(rules)
+
+
+def test_command_tells_how_a_control_was_caught(capsys: pytest.CaptureFixture[str]) -> None:
+    """For auditors: the row of the table, and the schedule to replay."""
+    assert run.main(["--control", "no-step-6"]) == 0
+    printed = capsys.readouterr()
+    assert re.search(r"no-step-6 .* schedules  Shown +passes +caught", printed.out)
+    assert '"a until rename .a1.a.tmp -> state.json",' in printed.err
+
+
+def test_command_fails_where_a_control_is_not_caught(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A control that finds nothing, or another invariant than its own, is none."""
+    expected = next(control for control in CONTROLS if control.name == "no-step-6")
+    wrong = attrs.evolve(expected, invariant="Writable")
+    monkeypatch.setattr(controls, "CONTROLS", (wrong,))
+    assert run.main(["--control", "no-step-6"]) == 1
+    assert "caught by Shown and not by Writable" in capsys.readouterr().out
