@@ -11,6 +11,8 @@ leave is taken, and a fresh process recovers there; what it finds is judged.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,6 +80,18 @@ class Report:
     found: Found | None = None
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector, which would go through all the states again and again, and find nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 class _Visit(NamedTuple):
     world: World
     last: int
@@ -105,11 +119,9 @@ class Explorer:
     def run(self) -> Report:
         """Explore, up to the first violation."""
         begun = time.process_time()
-        with still():
-            try:
-                self._search()
-            finally:
-                self.report.seconds = time.process_time() - begun
+        with still(), _uncollected():
+            self._search()
+        self.report.seconds = time.process_time() - begun
         if self.prune and not self.report.found:
             self.report.schedules = self._count_schedules()
         self.report.runs = self.system.runs
