@@ -87,7 +87,7 @@ def test_the_two_commands_stand_there_once() -> None:
     lines = "".join(_fences("sh")).splitlines()
     demo, tests = [line for line in lines if line.startswith("python3 -m venv")]
     assert demo.endswith(".venv/bin/pi-team demo")
-    assert tests.endswith(".venv/bin/python -m pytest")
+    assert tests.endswith(".venv/bin/python -m pytest -n auto")
     script = repository.text(".ci/run")
     pattern = re.search(r"grep -E '([^']+)' README\.md", script)
     assert pattern is not None
