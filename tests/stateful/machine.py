@@ -64,7 +64,21 @@ def _steps(name: str, **drawn: st.SearchStrategy[Any]) -> st.SearchStrategy[tupl
 
 works = _steps(
     "work",
-    do=st.sampled_from(["ask", "tell", "claim", "settle", "notes", "reply", "claim that", "release"]),
+    do=st.sampled_from(
+        [
+            "ask",
+            "settle",
+            "sweep",
+            "tell",
+            "claim",
+            "notes",
+            "reply",
+            "sweep",
+            "claim that",
+            "release",
+            "settle",
+        ]
+    ),
     who=likely,
     which=likely,
     outcome=outcomes,
@@ -75,7 +89,7 @@ services = _steps(
 )
 roster_changes = _steps(
     "change_roster",
-    do=st.sampled_from(["join", "sweep", "rename", "leave", "remove", "live", "join"]),
+    do=st.sampled_from(["join", "rename", "leave", "remove", "live", "join"]),
     who=likely,
     whom=likely,
     new=st.sampled_from(ALIASES),
@@ -166,7 +180,7 @@ class Machine(RuleBasedStateMachine):
         members = [member.alias for member in found.members] if found is not None else []
         return [*members, *(alias for alias in ALIASES if alias not in members)][index % len(ALIASES)]
 
-    def message(self, team: str, index: int, first: Callable[[Message], bool]) -> str | None:
+    def message(self, team: str, index: int, first: Callable[[Message], int]) -> str | None:
         """A message of a team by its key, those that fit first."""
         found = self.team(team)
         messages = sorted(found.messages, key=first, reverse=True) if found is not None else []
@@ -204,20 +218,26 @@ class Machine(RuleBasedStateMachine):
         alias, play, team = seat.owner.alias, self.play, seat.team
         others = [one for one in (*ALIASES, alias) if one != alias] + [alias]
         to = others[which % len(others)]
-        if do in {"ask", "tell", "notes", "claim"}:
+        if do in {"ask", "tell", "notes", "claim", "sweep"}:
             actions: dict[str, Callable[[], Any]] = {
                 "ask": lambda: play.send(seat, to, "request", fate=fate),
                 "tell": lambda: play.send(seat, to, "note", fate=fate),
                 "notes": lambda: play.notes(seat, fate=fate),
                 "claim": lambda: play.claim(seat, fate=fate),
+                "sweep": lambda: play.sweep(seat, fate),
             }
             self.step(actions[do])
             return
-        mine: dict[str, Callable[[Message], bool]] = {
+
+        def claimed(one: Message) -> int:
+            """What it works on itself before what others do."""
+            return (one.state == "processing") + (one.claim == seat.owner.session)
+
+        mine: dict[str, Callable[[Message], int]] = {
             "reply": lambda one: one.to == alias and one.kind != "note",
             "claim that": lambda one: one.to == alias and one.state == "pending",
         }
-        key = self.message(team, which, mine.get(do, lambda one: one.claim == seat.owner.session))
+        key = self.message(team, which, mine.get(do, claimed))
         if key is None:
             return
         with_message: dict[str, Callable[[], Any]] = {
@@ -261,7 +281,6 @@ class Machine(RuleBasedStateMachine):
         else:
             owned: dict[str, Callable[[], Any]] = {
                 "leave": lambda: play.leave(seat, fate),
-                "sweep": lambda: play.sweep(seat, fate),
                 "live": lambda: play.heartbeat(seat),
             }
             self.step(owned[do])
