@@ -273,11 +273,14 @@ Remove(p) ==
   /\ UNCHANGED <<joined, alive, made, meant, created, acked, renamed, thefts, cuts>>
 
 \* A tombstone whose owner is dead is a left-over.  Its sweep syncs the names
-\* before it removes anything, and leaves a living member's team alone.
+\* before it removes anything.  It does not look who is in it: that nobody
+\* alive is, is assumed (like a lock of an older peer in Publication).  Only a
+\* deletion breaks that which slept past its lock while somebody joined, and
+\* died between its move and its second look.
 SweepTomb(d) ==
   /\ d \in tombs
   /\ \A p \in Processes : process[p].dir # d \/ process[p].job # "delete"
-  /\ Rule("sweep takes the second look") => Vacant(d)
+  /\ Rule("nobody alive is in a left-over") => Vacant(d)
   /\ title' = [title EXCEPT ![d] = Broken]
   /\ removed' = removed \cup {d}
   /\ Removal(d, Rule("sync before sweeping"))

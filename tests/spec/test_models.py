@@ -24,7 +24,8 @@ def _model(name: str) -> manifest.Model:
     return next(model for model in MODELS if model.name == name)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # a minute or two on two idle cores
 def test_small_models_show_what_the_manifest_says() -> None:
     """`spec/check --quick`: every control fails by its named property, every count of states is exact."""
     done = subprocess.run(
