@@ -14,7 +14,7 @@ FULL: Final = "PI_TEAM_EXPLORE"
 ORDINARY: Final = (
     scenarios.writers(2, 1, bound=None),
     scenarios.writers(2, 2),
-    scenarios.writers(3, 1),
+    scenarios.writers(3, 1, bound=2),
     scenarios.faults(2),
     scenarios.reader(2),
     scenarios.pruning(2, bound=2),
@@ -24,8 +24,10 @@ ORDINARY: Final = (
     directories.renaming(),
     directories.deleting(1),
 )
+"""About a minute of one core that is idle; three writers with a bound of 3 take another one alone."""
 THOROUGH: Final = (
     scenarios.writers(2, 2, bound=None),
+    scenarios.writers(3, 1),
     scenarios.writers(2, 3),
     scenarios.writers(2, 2, kept=1),
     scenarios.pruning(2),

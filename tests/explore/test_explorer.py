@@ -27,7 +27,7 @@ QUICK = 2_500
 STATES = {
     "2 writers, 1 each": 2_087,
     "2 writers, 2 each": 37_267,
-    "3 writers, 1 each": 99_999,
+    "3 writers, 1 each": 100_630,
     "2 writers, 1 each, EIO once": 16_760,
     "1 writer, 1 each, and 2 looks": 1_011,
     "2 writers, 1 and 2, 1 kept": 11_699,
