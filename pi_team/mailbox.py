@@ -217,20 +217,24 @@ class Mailbox(Administration):
         """
         myself = actor is not None and actor.alias == alias
         seat = self._seat(actor) if actor is not None else None
+        announced = False
 
         def rename(state: TeamState, judge: Judge) -> Change[Membership | None]:
+            nonlocal announced
             change = operations.rename_member(
                 state, actor, alias, new, judge=judge, now=self._engine.now(), new_id=new_id
             )
             if myself and seat is not None and actor is not None and change.refusal is None:
+                announced = True
                 seat.write_presence(new, actor.token, seat.status(alias), self._engine.clock.wall())
             return change
 
         try:
             membership = self._engine.operate(team, rename, self._session(actor))
         except PiTeamError as error:
-            # An unknown outcome may come true, and the member is found under the new alias then.
-            if myself and seat is not None and actor is not None and not isinstance(error, OutcomeUnknown):
+            # An unknown outcome may come true, and the member is found under the new alias then. What was not
+            # announced here may be there rightly: the member has that name, or has been renamed to it.
+            if announced and seat is not None and actor is not None and not isinstance(error, OutcomeUnknown):
                 seat.forget(new, actor.token)
             raise
         if myself and seat is not None and actor is not None:

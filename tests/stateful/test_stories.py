@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cast import Seat
 
-BETWEEN_LINK_AND_RENAME = {"method": "rename", "name": "* -> state.json"}
+BETWEEN_LINK_AND_RENAME = ("rename", "* -> state.json")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_note_of_the_dead_is_delivered_once(perform: Callable[..., Play]) -> N
     """A sender is killed between its link and its rename: the recipient sees the note, and only once."""
     play = perform()
     ana, ben = two_members(play)
-    play.send(ana, "ben", "note", fate=Fate("kill", **BETWEEN_LINK_AND_RENAME))
+    play.send(ana, "ben", "note", fate=Fate("kill", *BETWEEN_LINK_AND_RENAME))
     assert ana.player.died is not None
     assert len(play.notes(ben)) == 1
     assert play.notes(ben) == ()
@@ -61,7 +61,7 @@ def test_a_claim_of_a_sleeper_is_its_own(perform: Callable[..., Play]) -> None:
     play = perform()
     ana, ben = two_members(play)
     play.settle(ben, "request s3")
-    play.claim(ana, fate=Fate("stop", **BETWEEN_LINK_AND_RENAME))
+    play.claim(ana, fate=Fate("stop", *BETWEEN_LINK_AND_RENAME))
     play.send(ben, "ana", "note")
     play.wake(ana.player)
     assert play.settle(ana, "result s3") is True
@@ -93,6 +93,29 @@ def test_a_rename_cut_in_half_is_completed(perform: Callable[..., Play]) -> None
     assert play.join(ben.player, "gang", "ben") is None
     play.end()
     assert play.records.teams["gang"].title == "gang"
+
+
+def test_who_keeps_its_name_is_still_there(perform: Callable[..., Play]) -> None:
+    """A member gives itself the name that it has, which is refused: its presence stays."""
+    play = perform()
+    ana, ben = two_members(play)
+    play.leave(ben)
+    play.rename_member(ana.player, ana, "crew", "ana", "ana")
+    play.rename_team(ben.player, "crew", "gang")
+    assert "crew" in play.records.teams
+    play.end()
+
+
+def test_an_old_name_takes_nothing_away(perform: Callable[..., Play]) -> None:
+    """A member renames itself, and again by its old name, which is refused: it is still there."""
+    play = perform()
+    ana, ben = two_members(play)
+    play.leave(ben)
+    for _ in range(2):
+        play.rename_member(ana.player, ana, "crew", "ana", "cay")
+    play.rename_team(ben.player, "crew", "gang")
+    assert "crew" in play.records.teams
+    play.end()
 
 
 def slept_over_a_pruning(play: Play) -> None:
