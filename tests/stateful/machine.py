@@ -76,14 +76,14 @@ works = _steps(
     fate=fates,
 )
 services = _steps(
-    "serve", who=likely, outcome=st.sampled_from(["completed", "failed", "", "interrupted"]), fate=fates
+    "serve", who=likely, outcome=st.sampled_from(["completed", "", "failed", "interrupted", ""]), fate=fates
 )
 roster_changes = _steps(
     "change_roster",
     do=st.sampled_from(["join", "rename", "leave", "rename myself", "remove", "live", "join"]),
     who=likely,
     whom=likely,
-    new=st.sampled_from([*reversed(ALIASES), "dan"]),
+    new=st.sampled_from(["dan", "eve", *reversed(ALIASES)]),
     person=st.booleans(),
     fate=fates,
 )
