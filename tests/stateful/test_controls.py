@@ -22,19 +22,20 @@ FIRST = settings(CI, phases=[Phase.generate], report_multiple_bugs=False)
 
 @attrs.frozen
 class Control:
-    """A rule that every process does without, and what is broken then."""
+    """A rule that every process does without, and what is broken then: what is seen of it first."""
 
     rule: str
-    breaks: str
+    breaks: tuple[str, ...]
     options: dict[str, Any] = attrs.field(factory=dict)
 
 
 CONTROLS = (
-    Control("helping", "Unstuck", {"patience": 0.5}),
-    Control("the owner's token", "Fenced"),
-    Control("whose claim is swept", "SweepExact"),
-    Control("whose claim is settled", "ClaimOwner"),
-    Control("interrupting what the last holder claimed", "ClaimOwner"),
+    Control("helping", ("Unstuck",), {"patience": 0.5}),
+    # In the record, or by the answer to somebody who should have been refused: the processes race.
+    Control("the owner's token", ("Fenced", "Answered")),
+    Control("whose claim is swept", ("SweepExact",)),
+    Control("whose claim is settled", ("ClaimOwner",)),
+    Control("interrupting what the last holder claimed", ("ClaimOwner",)),
 )
 
 
@@ -48,4 +49,4 @@ def test_a_dropped_rule_is_noticed(control: Control) -> None:
     with contextlib.suppress(Violation, Flaky):
         run(machine, FIRST)
     assert machine.found, "nothing was noticed"
-    assert machine.found[0].invariant == control.breaks, machine.found[0]
+    assert machine.found[0].invariant in control.breaks, machine.found[0]
