@@ -18,6 +18,8 @@ from bench.machine import Mount, Unmeasurable
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow  # builds, explores or measures for seconds
+
 DISK = Mount("/", "ext4", "/dev/vda", "rw")
 MEMORY = Mount("/media", "tmpfs", "tmpfs", "rw")
 

@@ -21,6 +21,8 @@ from replay import DriftError
 if TYPE_CHECKING:
     from system import Scenario
 
+pytestmark = pytest.mark.slow  # builds, explores or measures for seconds
+
 SMALLEST = attrs.evolve(scenarios.writers(2, 1, bound=2), cuts=False, crashes=0)
 QUICK = 2_500
 """States, above which a scenario is for the full suite."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from email.message import Message
     from pathlib import Path
 
+pytestmark = pytest.mark.slow  # builds, explores or measures for seconds
+
 NAME: Final = f"pi_team-{pi_team.__version__}"
 
 

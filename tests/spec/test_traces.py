@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from spec.checker.traces import Event
 
+pytestmark = pytest.mark.slow  # each starts Java
 KEPT = 2
 WRITES = 4
 
