@@ -19,6 +19,8 @@ from spec.checker.values import FrozenMap, parse_state, parse_value, show  # noq
 
 MODELS = manifest.load()
 
+pytestmark = pytest.mark.slow  # nearly each starts Java
+
 
 def _model(name: str) -> manifest.Model:
     return next(model for model in MODELS if model.name == name)
