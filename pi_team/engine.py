@@ -20,8 +20,8 @@ from pi_team.record.cache import Reader
 from pi_team.record.filesystem import FileSystem, OsFileSystem
 from pi_team.record.locks import Locks, Patience
 from pi_team.record.publication import Author, Publisher
-from pi_team.relocation import check_name
 from pi_team.store import Store, default_path
+from pi_team.teams import check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

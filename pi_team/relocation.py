@@ -7,16 +7,13 @@ What the payload says is the caller's business: it comes in as functions.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import re
 import uuid
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import attrs
 
 from pi_team.errors import (
-    NameInvalid,
     OutcomeUnknown,
     PiTeamError,
     RecordCorrupt,
@@ -26,34 +23,26 @@ from pi_team.errors import (
     TeamExists,
     TeamMoved,
     TeamUnknown,
-    UnsupportedFilesystem,
     UnsupportedSchema,
 )
-from pi_team.limits import NAME_PATTERN
+from pi_team.record.attempt import Conflict
 from pi_team.record.directory import TeamDirectory, has_moved
-from pi_team.record.filesystem import FileSystem, close_quietly, exists, open_private_dir, storage_error
-from pi_team.record.publication import CONFLICT_WAIT, Author, Conflict, Publisher
+from pi_team.record.filesystem import exists, storage_error
+from pi_team.record.publication import CONFLICT_WAIT, Author, Publisher
+from pi_team.teams import TeamsDirectory, check_name, moved
 from pi_team.tree import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pi_team.record.filesystem import FileSystem
     from pi_team.record.locks import Locks, Patience
     from pi_team.record.reading import Codec
 
 T = TypeVar("T")
 
 TOMBSTONE_PREFIX: Final = ".deleted-"
-_NAME: Final = re.compile(NAME_PATTERN)
 _UNREADABLE: Final = (RecordCorrupt, RecordMissing, RecordUnsafe, UnsupportedSchema)
-_TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
-_IMMOVABLE: Final = frozenset({errno.EXDEV, errno.EBUSY})
-
-
-def check_name(name: str, what: str = "team name") -> None:
-    """Refuse what is no name. Raises NameInvalid."""
-    if not _NAME.fullmatch(name):
-        raise NameInvalid(f"{name!r} is not a valid {what}")
 
 
 @attrs.frozen(slots=True)
@@ -99,8 +88,8 @@ class _Renaming(Generic[T]):
         return any(value is renamed for renamed in self._renamed)
 
 
-class Relocation:
-    """Moves the teams below one directory.
+class Relocation(TeamsDirectory):
+    """Renames and deletes the teams below one directory.
 
     Args:
         fs: the port.
@@ -119,16 +108,10 @@ class Relocation:
         publisher: Publisher,
         author: Callable[[], Author],
     ) -> None:
-        self._fs = fs
-        self.path = path
+        super().__init__(fs, path)
         self._locks = locks
         self._publisher = publisher
         self._author = author
-
-    def open(self, team: str) -> TeamDirectory:
-        """Open a team's directory. Raises NameInvalid, TeamUnknown, RecordUnsafe, StorageError."""
-        check_name(team)
-        return TeamDirectory(self._fs, self.path, team)
 
     # --- rename
 
@@ -206,13 +189,13 @@ class Relocation:
     def _inner(self, directory: TeamDirectory, patience: Patience) -> Iterator[None]:
         """Hold the compatibility lock of an open team, whose stable lock is held. Raises TeamMoved too."""
         if has_moved(directory):
-            raise _moved(directory.name)  # while this waited for the stable lock
+            raise moved(directory.name)  # while this waited for the stable lock
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(self._locks.compatibility(directory.fd, directory.name, patience))
             except StorageError as error:
                 if has_moved(directory):
-                    raise _moved(directory.name) from error
+                    raise moved(directory.name) from error
                 raise
             yield
 
@@ -352,66 +335,3 @@ class Relocation:
                 patience.wait(f"other writers of team {directory.name}", CONFLICT_WAIT)
             else:
                 return
-
-    def _move(self, directory: TeamDirectory, target: str) -> None:
-        """Move an open team to another name below the teams directory, and sync that."""
-        source = directory.name
-        try:
-            with self._open_teams() as teams_fd:
-                failure: OSError | None = None
-                try:
-                    self._place(source, target, teams_fd)
-                except OSError as error:
-                    failure = error
-                # Whatever the call said: the new name tells whether it took effect, and on what.
-                directory.name = target
-                if not self._bears_its_name(directory, source):
-                    directory.name = source
-                    if failure is not None:
-                        raise failure
-                    # What bore the name was not what was opened: put it back where it was.
-                    self._place(target, source, teams_fd)
-                    raise _moved(source)
-                self._sync_names(teams_fd, f"the directory of team {source} was moved")
-        except FileNotFoundError as error:
-            raise _moved(source) from error
-        except OSError as error:
-            raise storage_error(error, f"cannot move team {source}") from error
-
-    def _bears_its_name(self, directory: TeamDirectory, source: str) -> bool:
-        try:
-            return directory.is_current()
-        except OSError as error:
-            raise OutcomeUnknown(
-                f"the directory of team {source} may have been moved to {directory.name}: {error}"
-            ) from error
-
-    # --- moving
-
-    def _place(self, source: str, target: str, teams_fd: int) -> None:
-        try:
-            self._fs.rename(source, teams_fd, target, teams_fd)
-        except OSError as error:
-            if error.errno in _TAKEN:
-                raise TeamExists(f"team {target} exists already") from error
-            if error.errno in _IMMOVABLE:
-                raise UnsupportedFilesystem(f"the directory of team {source} cannot be moved") from error
-            raise
-
-    def _sync_names(self, teams_fd: int, done: str) -> None:
-        try:
-            self._fs.fsync(teams_fd)
-        except OSError as error:
-            raise OutcomeUnknown(f"{done}, and may not survive a power cut: {error}") from error
-
-    @contextlib.contextmanager
-    def _open_teams(self) -> Iterator[int]:
-        fd = open_private_dir(self._fs, self.path, None, self.path)
-        try:
-            yield fd
-        finally:
-            close_quietly(self._fs, fd)
-
-
-def _moved(team: str) -> TeamMoved:
-    return TeamMoved(f"team {team} was renamed or deleted meanwhile")

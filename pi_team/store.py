@@ -8,13 +8,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import stat
 import uuid
 from typing import TYPE_CHECKING, Final
 
 from pi_team.errors import TeamExists, UnsupportedFilesystem
-from pi_team.limits import NAME_PATTERN
 from pi_team.record import envelope
 from pi_team.record.directory import PRESENCE, RECORD, REVISIONS
 from pi_team.record.filesystem import (
@@ -27,7 +25,8 @@ from pi_team.record.filesystem import (
     write_all,
 )
 from pi_team.record.reading import slot_name
-from pi_team.relocation import Relocation, check_name
+from pi_team.relocation import Relocation
+from pi_team.teams import check_name, is_name
 from pi_team.tree import remove_tree
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from pi_team.record.locks import Patience
 
 NEW_PREFIX: Final = ".new-"
-_NAME: Final = re.compile(NAME_PATTERN)
 
 
 def default_path() -> str:
@@ -64,7 +62,7 @@ class Store(Relocation):
                 return sorted(
                     name
                     for name in self._fs.listdir(teams_fd)
-                    if _NAME.fullmatch(name) and _is_directory(self._fs, name, teams_fd, links=links)
+                    if is_name(name) and _is_directory(self._fs, name, teams_fd, links=links)
                 )
         except FileNotFoundError:
             return []
@@ -96,7 +94,7 @@ class Store(Relocation):
                     with contextlib.suppress(OSError):
                         remove_tree(self._fs, hidden, teams_fd)
                     raise
-                self._sync_names(teams_fd, f"team {team} was created")
+                self._sync(teams_fd, f"team {team} was created")
         except OSError as error:
             raise storage_error(error, f"cannot create team {team}") from error
 

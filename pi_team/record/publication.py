@@ -1,4 +1,4 @@
-"""The publication protocol: docs/protocol.md, "A write", and nothing else.
+"""The publication protocol: docs/protocol.md, "A write"; one attempt's own steps are in `attempt.py`.
 
 Private file → hard link into a bounded history → rename onto the record. A slot is taken by `link`,
 which fails when the name exists: that is the compare-and-swap. A publication is installed by `rename`,
@@ -26,15 +26,14 @@ from pi_team.errors import (
 )
 from pi_team.limits import RECORD_BYTES, REVISION_MAX, REVISIONS_KEPT
 from pi_team.record import envelope
+from pi_team.record.attempt import Attempt, Conflict, unknown_outcome
 from pi_team.record.directory import RECORD, TeamDirectory, has_moved
 from pi_team.record.envelope import Damaged, Envelope, Previous, Publication
 from pi_team.record.filesystem import (
     close_quietly,
     exists,
-    link_error,
     storage_error,
     unlink_quietly,
-    write_all,
 )
 from pi_team.record.reading import (
     Codec,
@@ -42,9 +41,7 @@ from pi_team.record.reading import (
     Version,
     decode_version,
     is_unchanged,
-    missing,
     pin_record,
-    read_envelope,
     read_slot,
     slot_name,
     slot_number,
@@ -80,10 +77,6 @@ class Author:
     def new_publication(self) -> Publication:
         """A new attempt of this process."""
         return Publication(str(uuid.uuid4()), self.pid, self.start, self.host, self.boot)
-
-
-class Conflict(Exception):
-    """Another writer was faster, or helped was given: start again from step 1."""
 
 
 @attrs.frozen(slots=True)
@@ -306,7 +299,7 @@ class Publisher:
         if len(data) > RECORD_BYTES:
             raise LimitRecord(f"the record would have {len(data):,} bytes, more than {RECORD_BYTES:,}")
         private = f".{publication.id}.{author.owner}.tmp"
-        attempt = _Attempt(
+        attempt = Attempt(
             team, publication.id, private, scan.slot, unchanged=unchanged, only_unchanged=only_unchanged
         )
         attempt.write(data)
@@ -319,11 +312,11 @@ class Publisher:
             if not team.is_current():
                 raise TeamMoved(f"team {team.name} was renamed or deleted while this was written")
         except (OSError, Damaged) as error:
-            raise _unknown(team, error) from error
+            raise unknown_outcome(team, error) from error
         except PiTeamError as error:
             if isinstance(error, TeamMoved | OutcomeUnknown):
                 raise
-            raise _unknown(team, error) from error
+            raise unknown_outcome(team, error) from error
         self._prune(team, scan.slot)
         return Version(scan.slot, Previous(scan.slot, digest, publication.id), value, base.extra)
 
@@ -347,119 +340,3 @@ def _is_current(team: TeamDirectory) -> bool:
         return team.is_current()
     except OSError as error:
         raise storage_error(error, f"cannot look at team {team.name}") from error
-
-
-def _unknown(team: TeamDirectory, error: Exception) -> OutcomeUnknown:
-    return OutcomeUnknown(f"the change of team {team.name} may or may not take effect: {error}")
-
-
-class _Attempt:
-    """One private file on its way into a slot and onto the record."""
-
-    def __init__(
-        self,
-        team: TeamDirectory,
-        publication_id: str,
-        private: str,
-        slot: int,
-        *,
-        unchanged: Callable[[], bool],
-        only_unchanged: bool,
-    ) -> None:
-        self._team = team
-        self._id = publication_id
-        self._private = private
-        self._slot = slot
-        self._unchanged = unchanged
-        self._only_unchanged = only_unchanged
-
-    def write(self, data: bytes) -> None:
-        """Step 4: the private file, synced. A failure removes it and is clean. Raises StorageError."""
-        fs = self._team.fs
-        try:
-            fd = fs.create(self._private, self._team.revisions_fd)
-            try:
-                write_all(fs, fd, data)
-                fs.fsync(fd)
-            finally:
-                fs.close(fd)
-        except BaseException as error:
-            self._drop()  # the name is this attempt's alone, and a call that failed may have made the file
-            if isinstance(error, OSError):
-                raise storage_error(error, f"cannot write to team {self._team.name}") from error
-            raise
-
-    def link(self) -> None:
-        """Step 5: take the slot. Raises Conflict, StorageError, UnsupportedFilesystem, OutcomeUnknown."""
-        fs, team = self._team.fs, self._team
-        try:
-            fs.link(self._private, team.revisions_fd, slot_name(self._slot), team.revisions_fd)
-        except OSError as error:
-            # Whatever the call said: the slot tells whether it took effect. So does a private file that is
-            # gone, since only a helper takes it: the slot may have been pruned by then, and is free again.
-            try:
-                holder = self._holder()
-                if holder == self._id or not exists(fs, self._private, team.revisions_fd):
-                    return
-            except (OSError, PiTeamError) as blind:
-                raise _unknown(team, blind) from blind
-            self._drop()
-            if holder is None:
-                raise link_error(error, f"cannot publish in team {team.name}") from error
-            raise Conflict from error
-
-    def _holder(self) -> str | None:
-        """The publication id in my slot; "" for a damaged file or an older peer's; None where it is free."""
-        try:
-            found = read_slot(self._team, self._slot)
-        except Damaged:
-            return ""
-        if found is None:
-            return None
-        return found.publication.id if found.publication else ""
-
-    def verify(self) -> bool:
-        """Step 7: whether to go on to the rename; False where somebody has installed it. Raises Conflict."""
-        if self._unchanged():
-            return True
-        if not self._only_unchanged:
-            now = read_envelope(self._team)
-            if now is None:
-                raise missing(self._team)  # no reason to withdraw what a helper may have seen
-            if now.revision < self._slot:
-                return True
-        if not exists(self._team.fs, self._private, self._team.revisions_fd):
-            return self._installed_by_other()
-        # I slept so long that my slot had been pruned and reused: this attempt never happened.
-        if self._holder() == self._id:
-            self._team.fs.unlink(slot_name(self._slot), self._team.revisions_fd)
-        try:
-            self._team.fs.unlink(self._private, self._team.revisions_fd)
-        except FileNotFoundError:
-            return self._installed_by_other()
-        raise Conflict
-
-    def rename(self) -> None:
-        """Step 8: install. Raises OutcomeUnknown, TeamMoved, OSError."""
-        try:
-            self._team.fs.rename(self._private, self._team.revisions_fd, RECORD, self._team.fd)
-        except OSError:
-            # Whatever the call said: the private file is gone once somebody has installed it, we or another.
-            if exists(self._team.fs, self._private, self._team.revisions_fd):
-                raise
-            self._installed_by_other()
-
-    def _installed_by_other(self) -> bool:
-        """My private file is gone: somebody installed it where the record is at or above my slot."""
-        if not self._team.is_current():
-            raise TeamMoved(f"team {self._team.name} was renamed or deleted while this was written")
-        now = read_envelope(self._team)
-        if now is not None and now.revision >= self._slot:
-            return False
-        raise OutcomeUnknown(
-            f"the private file of revision {self._slot} of team {self._team.name} is gone, "
-            "and the record is below it"
-        )
-
-    def _drop(self) -> None:
-        unlink_quietly(self._team.fs, self._private, self._team.revisions_fd)

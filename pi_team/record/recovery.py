@@ -22,10 +22,11 @@ from pi_team.errors import (
     UsageError,
 )
 from pi_team.limits import REVISION_MAX
+from pi_team.record.attempt import Conflict
 from pi_team.record.directory import RECORD, TeamDirectory
 from pi_team.record.envelope import Damaged, Previous, Publication
 from pi_team.record.filesystem import same_file, storage_error
-from pi_team.record.publication import Conflict, Publisher, Scan
+from pi_team.record.publication import Publisher, Scan
 from pi_team.record.reading import (
     Codec,
     Version,

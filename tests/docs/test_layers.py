@@ -14,7 +14,7 @@ LAYERS: Final = (
     {"_version", "clocks", "errors", "limits"},
     {"json_text", "text"},
     {"domain", "record"},
-    {"former", "presence", "tree"},
+    {"former", "presence", "teams", "tree"},
     {"relocation"},
     {"store"},
     {"leftovers"},

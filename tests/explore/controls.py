@@ -15,8 +15,9 @@ import directories
 import scenarios
 from explorer import Explorer, Report
 from pi_team.record import publication
+from pi_team.record.attempt import Attempt, Conflict
 from pi_team.record.directory import RECORD, TeamDirectory
-from pi_team.record.publication import Conflict, Publisher, Scan
+from pi_team.record.publication import Publisher, Scan
 from pi_team.record.reading import Codec, Pinned, Version, decode_version, pin_record, slot_name
 from powercut import nothing_lost
 from programs import PATH, Process
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from pi_team.record.envelope import Envelope
     from pi_team.record.filesystem import FileSystem
     from system import Scenario
-
-Attempt: Final[Any] = publication._Attempt
 
 
 @attrs.frozen

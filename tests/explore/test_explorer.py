@@ -15,7 +15,7 @@ import replay
 import scenarios
 from configurations import ORDINARY, THOROUGH, wanted_full
 from explorer import Explorer, Report
-from pi_team.record import publication
+from pi_team.record.attempt import Attempt
 from replay import DriftError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def test_code_is_run_once_for_each_new_answer() -> None:
 
 def without_the_look(monkeypatch: pytest.MonkeyPatch) -> Scenario:
     """Step 7 taken out of the code, and where that shows."""
-    monkeypatch.setattr(publication._Attempt, "verify", lambda _: True)
+    monkeypatch.setattr(Attempt, "verify", lambda _: True)
     return attrs.evolve(scenarios.pruning(2), cuts=False)
 
 

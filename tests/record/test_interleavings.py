@@ -16,8 +16,9 @@ import pytest
 from interposition import InterposedFileSystem, Killed, ReusingFileSystem, Sleeper
 from pi_team.errors import OutcomeUnknown, StorageError
 from pi_team.record import publication, reading
+from pi_team.record.attempt import Attempt, Conflict
 from pi_team.record.filesystem import OsFileSystem
-from pi_team.record.publication import Conflict, Publisher, Scan
+from pi_team.record.publication import Publisher, Scan
 from worlds import Items, World, appending, put, read, unchanged
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def test_an_attempt_that_slept_over_pruning_is_a_conflict(small: World) -> None:
 
 def test_without_step_7_the_record_goes_back(small: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Control: a writer that goes on without looking puts the record back by a whole history."""
-    monkeypatch.setattr(publication._Attempt, "verify", lambda _self: True)
+    monkeypatch.setattr(Attempt, "verify", lambda _self: True)
     slow = small.writer("slow")
     slow.fs.at("link", PRIVATE_TO_SLOT).before(lambda: far_ahead(small))
     assert slow.append("slow").revision == 2

@@ -22,7 +22,7 @@ from pi_team.errors import (
 )
 from pi_team.limits import REVISION_MAX
 from pi_team.record import recovery
-from pi_team.record.publication import Conflict
+from pi_team.record.attempt import Conflict
 from worlds import (
     Items,
     ListCodec,

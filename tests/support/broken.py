@@ -10,14 +10,15 @@ from unittest import mock
 
 from pi_team.domain.lifecycles import is_claimed
 from pi_team.domain.operations import change, membership, messages
-from pi_team.record import publication
+from pi_team.record.attempt import Attempt, Conflict
+from pi_team.record.publication import Publisher
 
 if TYPE_CHECKING:
     from pi_team.domain.model import Member, Membership, Message, TeamState
 
 
 def _wait_for_its_owner(*_: object) -> bool:
-    raise publication.Conflict
+    raise Conflict
 
 
 def _owner_by_alias(state: TeamState, owner: Membership) -> Member:
@@ -43,8 +44,8 @@ def _no_interrupt(state: TeamState, *_: object, **__: object) -> TeamState:
 
 
 RULES: Final[dict[str, tuple[Any, str, Any]]] = {
-    "the look after the link": (publication._Attempt, "verify", lambda _: True),
-    "helping": (publication.Publisher, "_install_for", _wait_for_its_owner),
+    "the look after the link": (Attempt, "verify", lambda _: True),
+    "helping": (Publisher, "_install_for", _wait_for_its_owner),
     "the owner's token": (messages, "require_owner", _owner_by_alias),
     "whose claim is swept": (membership, "stale_claims", _all_claims),
     "whose claim is settled": (messages, "_claimed_by", _whoever_claims),

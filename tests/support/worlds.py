@@ -22,10 +22,11 @@ from interposition import InterposedFileSystem
 from pi_team import json_text
 from pi_team.errors import TeamActive
 from pi_team.presence import owner_exited, owner_token, this_process
+from pi_team.record.attempt import Conflict
 from pi_team.record.cache import Reader
 from pi_team.record.directory import TeamDirectory
 from pi_team.record.locks import Locks, Patience
-from pi_team.record.publication import Author, Conflict, Publisher
+from pi_team.record.publication import Author, Publisher
 from pi_team.relocation import Terms
 from pi_team.store import Store
 
