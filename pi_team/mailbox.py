@@ -10,19 +10,10 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Self
 
-from pi_team.administration import Administration
 from pi_team.domain import operations, views
-from pi_team.domain.lifecycles import membership_of
 from pi_team.engine import Engine, Options, new_id
-from pi_team.errors import (
-    AliasAlive,
-    MembershipLost,
-    OutcomeUnknown,
-    PiTeamError,
-    TeamMoved,
-    TeamUnknown,
-)
-from pi_team.presence import Observer, Process, process_of, this_process
+from pi_team.memberships import Memberships
+from pi_team.presence import Observer, this_process
 from pi_team.seats import Seat
 from pi_team.watching import Changes
 
@@ -30,24 +21,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Literal, Unpack
 
-    from pi_team.domain.model import Judge, Membership, Message, Report, Status, TeamState
-    from pi_team.domain.operations import Change, Removal
-
-_RENEWED = 1_000
-"""Milliseconds after a join from which on a presence was renewed since; half a heartbeat interval."""
-_BRIEF_POLL = 0.05
-"""Seconds between two tries to join under an alias that another one-shot command holds for the moment."""
+    from pi_team.domain.model import Membership, Message, Report
 
 
-def _working_directory() -> str:
-    """This process's; where it was removed, what the shell called it."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return os.environ.get("PWD") or "?"
-
-
-class Mailbox(Administration):
+class Mailbox(Memberships):
     """The teams of one directory, for one process. Every method may raise any :class:`PiTeamError`.
 
     A context manager that closes it; memberships are left by :meth:`leave`.
@@ -60,20 +37,12 @@ class Mailbox(Administration):
 
     def __init__(self, teams: str | os.PathLike[str] | None = None, **options: Unpack[Options]) -> None:
         super().__init__(Engine(teams, **options))
-        self._seats: dict[str, Seat] = {}
         self._onlookers: dict[str, Observer] = {}
 
     @property
     def path(self) -> str:
         """The path of the teams directory."""
         return self._engine.path
-
-    def close(self) -> None:
-        """Let go of all descriptors. Memberships stay as they are: this is no leaving."""
-        for seat in self._seats.values():
-            seat.close()
-        self._seats.clear()
-        self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -87,172 +56,6 @@ class Mailbox(Administration):
         # A mailbox that was dropped must not keep descriptors until the process ends.
         with contextlib.suppress(Exception):
             self.close()
-
-    # --- membership
-
-    def join(
-        self,
-        team: str,
-        alias: str,
-        *,
-        session: str | None = None,
-        cwd: str | None = None,
-        process: Process | None = None,
-        wait: float = 0.0,
-    ) -> Membership:
-        """Become the holder of an alias, under a new token.
-
-        Args:
-            team: the team.
-            alias: the alias; it inherits what is addressed to it.
-            session: the session's id; a new UUID by default.
-            cwd: its working directory; this process's by default.
-            process: the process that is the member; this one by default.
-            wait: seconds to wait while another one-shot command has the alias.
-
-        Refuses with NAME_INVALID, TEAM_UNKNOWN, ALIAS_ALIVE and LIMIT_*.
-        """
-        seat = Seat(self._engine.store.open(team), process or this_process(), self._engine.new_observer())
-        try:
-            self._engine.leftovers.sweep_team(seat.directory)
-            place = _working_directory() if cwd is None else cwd
-            membership = self._take_alias(seat, alias, session or new_id(), place, wait)
-        except BaseException:
-            seat.close()
-            raise
-        self._seats[membership.token] = seat
-        return membership
-
-    def _take_alias(self, seat: Seat, alias: str, session: str, cwd: str, wait: float) -> Membership:
-        token = new_id()
-
-        def join(state: TeamState, judge: Judge) -> Change[Membership]:
-            now = self._engine.clock.wall()
-            change = operations.join(
-                state,
-                alias=alias,
-                session=session,
-                cwd=cwd,
-                pid=seat.process.pid,
-                token=token,
-                now=int(now * 1_000),
-                judge=judge,
-                new_id=new_id,
-            )
-            if change.refusal is None:
-                # Before the publication that makes it needed: nobody finds the member without it.
-                seat.write_presence(alias, token, "idle", now)
-            return change
-
-        until = self._engine.clock.monotonic() + wait
-        # Before anybody is judged: without the directory nobody is known to be dead.
-        seat.make_presence()
-        try:
-            while True:
-                try:
-                    return self._engine.operate(seat.directory.name, join)
-                except AliasAlive:
-                    # Looked at after the refusal: whoever holds the alias may just have taken it.
-                    if self._engine.clock.monotonic() >= until or not self._is_brief(seat, alias):
-                        raise
-                self._engine.clock.sleep(_BRIEF_POLL)
-        except BaseException:
-            seat.forget(alias, token)
-            raise
-
-    def _is_brief(self, seat: Seat, alias: str) -> bool:
-        """Whether the alias is free by now, or its holder looks like a one-shot command.
-
-        Such a command does not renew the presence that it wrote when it joined.
-        """
-        member = self._engine.read(seat.directory.name).value.member(alias)
-        if member is None or membership_of(member) != "connected":
-            return True
-        presence = seat.presence.read(alias).presence
-        if presence is None or presence.token != member.token:
-            return True
-        return presence.seen - member.seen < _RENEWED
-
-    def leave(self, owner: Membership) -> None:
-        """Take the member offline, interrupting what it claimed. Refuses with MEMBERSHIP_LOST."""
-        try:
-            self._engine.operate(
-                owner.team,
-                lambda state, _: operations.leave(state, owner, now=self._engine.now(), new_id=new_id),
-            )
-        except (MembershipLost, TeamMoved, TeamUnknown):
-            self._vacate(owner)
-            raise
-        self._vacate(owner)  # and not where the leave was refused: the member is still there then
-
-    def _vacate(self, owner: Membership) -> None:
-        with contextlib.suppress(PiTeamError):
-            seat = self._seat(owner)
-            seat.forget(owner.alias, owner.token)
-            seat.close()
-            del self._seats[owner.token]
-
-    def heartbeat(self, owner: Membership, status: Status) -> None:
-        """Say that the member lives; presence only, never the record, never a directory.
-
-        Refuses with MEMBERSHIP_LOST where the first one is not the member's any more, and after a pause in
-        which it was swept or replaced; with TEAM_MOVED when the team is gone.
-        """
-        seat = self._seat(owner)
-        if not seat.attended or seat.observer.has_gap():
-            self._require_current(owner)
-        seat.write_presence(owner.alias, owner.token, status, self._engine.clock.wall())
-        seat.attended = True
-
-    def _require_current(self, owner: Membership) -> None:
-        state = self._engine.read(owner.team).value
-        operations.require_owner(state, owner)
-
-    def rename_member(
-        self, team: str, alias: str, new: str, *, actor: Membership | None = None
-    ) -> Membership | None:
-        """Give a member another alias; the caller's membership afterwards, or None for a person.
-
-        Refuses with MEMBER_UNKNOWN, MEMBER_ALIVE, ALIAS_EXISTS, NAME_INVALID and MEMBERSHIP_LOST.
-        """
-        myself = actor is not None and actor.alias == alias
-        seat = self._seat(actor) if actor is not None else None
-        announced = False
-
-        def rename(state: TeamState, judge: Judge) -> Change[Membership | None]:
-            nonlocal announced
-            change = operations.rename_member(
-                state, actor, alias, new, judge=judge, now=self._engine.now(), new_id=new_id
-            )
-            if myself and seat is not None and actor is not None and change.refusal is None:
-                announced = True
-                seat.write_presence(new, actor.token, seat.status(alias), self._engine.clock.wall())
-            return change
-
-        try:
-            membership = self._engine.operate(team, rename, self._session(actor))
-        except PiTeamError as error:
-            # An unknown outcome may come true, and the member is found under the new alias then. What was not
-            # announced here may be there rightly: the member has that name, or has been renamed to it.
-            if announced and seat is not None and actor is not None and not isinstance(error, OutcomeUnknown):
-                seat.forget(new, actor.token)
-            raise
-        if myself and seat is not None and actor is not None:
-            seat.forget(alias, actor.token)
-        return membership
-
-    def remove_member(self, team: str, alias: str, *, actor: Membership | None = None) -> Removal:
-        """Take an offline or dead member out of the roster; what that settled.
-
-        Refuses with MEMBER_UNKNOWN, MEMBER_ALIVE and MEMBERSHIP_LOST.
-        """
-        return self._engine.operate(
-            team,
-            lambda state, judge: operations.remove_member(
-                state, actor, alias, judge=judge, now=self._engine.now(), new_id=new_id
-            ),
-            self._session(actor),
-        )
 
     # --- messages
 
@@ -348,30 +151,3 @@ class Mailbox(Administration):
         """Watches a team for changes of its record; to be closed. Refuses with TEAM_UNKNOWN."""
         self._engine.store.open(team).close()
         return Changes(os.path.join(self._engine.path, team))
-
-    # --- seats
-
-    def _seat(self, owner: Membership) -> Seat:
-        """The seat of a membership, also of one that another process joined (a helper that restarted)."""
-        seat = self._seats.get(owner.token)
-        if seat is None:
-            try:
-                directory = self._engine.store.open(owner.team)
-            except TeamUnknown as error:
-                raise MembershipLost(f"there is no team {owner.team} any more") from error
-            seat = Seat(directory, self._process_of(owner), self._engine.new_observer())
-            self._seats[owner.token] = seat
-        return seat
-
-    def _process_of(self, owner: Membership) -> Process:
-        """The member's process, which need not be this one: of the agent, for its helper."""
-        with contextlib.suppress(PiTeamError, ProcessLookupError):
-            member = self._engine.read(owner.team).value.member_with_token(owner.token)
-            if member is not None:
-                return process_of(member.pid)
-        return this_process()
-
-    def _session(self, owner: Membership | None) -> Observer | None:
-        """The observer of a member that has heartbeats; None for a person and for a one-shot command."""
-        seat = self._seat(owner) if owner is not None else None
-        return seat.observer if seat is not None and seat.attended else None

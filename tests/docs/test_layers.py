@@ -20,6 +20,7 @@ LAYERS: Final = (
     {"leftovers"},
     {"doctor", "engine", "seats", "watching"},
     {"administration"},
+    {"memberships"},
     {"mailbox"},
     {"__init__"},
     {"session"},

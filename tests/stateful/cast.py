@@ -9,13 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 import nursery as nurseries
 from nursery import Died, Refused
 from pi_team.limits import PRESENCE_EXPIRY, REVISIONS_KEPT
 from plain import Owner
-from possible import Attempt, Possible, Refusal, Violation, shown
+from players import Player, Seat
+from possible import Possible, Refusal, Violation, shown
 from records import Records
 from set_clock import SetClock
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nursery import Actor
+    from players import Fate
+    from possible import Attempt
 
 INTERVAL: Final = 0.05
 LIFETIME: Final = 0.1
@@ -32,52 +33,6 @@ _SLACK: Final = 8.0
 _EVER: Final = frozenset({"alive", "unknown", "dead"})
 _LOST: Final = frozenset({"OUTCOME_UNKNOWN", "TEAM_MOVED"})
 _NEVER: Final = frozenset({"BUSY", "STORAGE", "RECORD_MISSING", "RECORD_UNSAFE", "UNSUPPORTED_FILESYSTEM"})
-
-
-@attrs.frozen
-class Fate:
-    """What befalls a process in the middle of an operation: at the n-th system call that fits."""
-
-    how: str
-    method: str = "*"
-    name: str = "*"
-    when: str = "before"
-    nth: int = 1
-
-    def __str__(self) -> str:
-        done = {"kill": "killed", "stop": "stopped"}[self.how]
-        number = f" number {self.nth}" * (self.nth > 1)
-        call = "system call" if self.method == "*" else f"{self.method} {self.name}"
-        return f"{done} {self.when} {call}{number}"
-
-    @property
-    def between_link_and_rename(self) -> bool:
-        """Whether a publication is linked and not installed then."""
-        place = (self.when, self.method, self.name)
-        return place in {("before", "rename", "* -> state.json"), ("after", "link", "*.tmp -> *")}
-
-
-@attrs.define(eq=False)
-class Player:
-    """A process. `midway` is what it was doing when it stopped; `died` the step in which it did."""
-
-    name: str
-    actor: Actor
-    midway: Attempt | None = None
-    died: int | None = None
-
-
-@attrs.frozen
-class Seat:
-    """A membership that a process was given, whether or not that still holds."""
-
-    player: Player
-    team: str
-    owner: Owner
-    value: dict[str, Any]
-
-    def __str__(self) -> str:
-        return f"{self.player.name} as {self.owner.alias}"
 
 
 class Cast:

@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from cast import Fate
 from play import Play
+from players import Fate
 from possible import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cast import Player, Seat
     from plain import Message, Team
+    from players import Player, Seat
 
 TEAMS: Final = ("crew", "gang")
 ALIASES: Final = ("ana", "ben", "cay")

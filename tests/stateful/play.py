@@ -17,7 +17,7 @@ from plain import No, Team
 from possible import Attempt, Violation, in_team
 
 if TYPE_CHECKING:
-    from cast import Fate, Player, Seat
+    from players import Fate, Player, Seat
 
 _LONG: Final = 30.0
 """Seconds that the last process waits until it knows who is dead; far more than it takes."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cast import Fate
 from play import Play
+from players import Fate
 from possible import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cast import Seat
+    from players import Seat
 
 BETWEEN_LINK_AND_RENAME = ("rename", "* -> state.json")
 
