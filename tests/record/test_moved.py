@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pi_team.errors import PiTeamError, TeamMoved, TeamUnknown
+from cut_short import outcome
+from pi_team.errors import TeamMoved, TeamUnknown
 from pi_team.record.filesystem import OsFileSystem
 from worlds import World, appending, unchanged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from interposition import Call
 
 GOES_ON = "fstat alpha"
@@ -39,17 +37,8 @@ def calls_of_an_attempt(world: World) -> list[tuple[int, Call]]:
     return calls[first : last + 1]
 
 
-def raised_by(run: Callable[[], object]) -> BaseException | None:
-    try:
-        run()
-    except PiTeamError as error:
-        return error
-    return None
-
-
 def renew(world: World, *, pending: bool = False) -> None:
-    shutil.rmtree(world.path)
-    os.mkdir(world.path, 0o700)
+    world.clear()
     world.plant(1)
     if pending:
         world.plant_pending(2, ("r1", "pending"), "pending", private=True)
@@ -66,7 +55,7 @@ def test_team_deleted_and_created_anew_at_any_call(world: World, stage: str) -> 
         writer = world.writer()
         point = writer.fs.at_call(index)
         point.before(lambda: world.replace_team(leave=STAGES[stage]))
-        told = raised_by(lambda: writer.publish(appending("stale")))  # noqa: B023 - called at once
+        told = outcome(lambda: writer.publish(appending("stale")))  # noqa: B023 - called at once
         assert isinstance(told, TeamMoved) or str(call) == GOES_ON, f"{index}: {call}"
         assert point.reached, f"call {index}: {call}"
         state = world.state()
@@ -82,7 +71,7 @@ def test_team_renamed_at_any_call(world: World, pending: bool) -> None:
         writer, other = world.writer(), world.writer("other")
         point = writer.fs.at_call(index)
         point.before(lambda: other.rename("alpha", "beta"))  # noqa: B023 - called in this round
-        told = raised_by(lambda: writer.publish(appending("stale")))  # noqa: B023 - called at once
+        told = outcome(lambda: writer.publish(appending("stale")))  # noqa: B023 - called at once
         assert isinstance(told, TeamMoved | TeamUnknown) or str(call) == GOES_ON, f"{index}: {call}"
         assert point.reached, f"call {index}: {call}"
         assert not os.path.exists(world.team())

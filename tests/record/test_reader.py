@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cut_short import each_call
 from interposition import ReusingFileSystem
 from pi_team.errors import (
     PiTeamError,
@@ -33,7 +34,7 @@ from worlds import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 INSTALL = ".*.tmp -> state.json"
 SLOT = ".*.tmp -> *.json"
@@ -49,6 +50,12 @@ def make_read_only(writer: Writer, code: int = errno.EROFS) -> None:
     """Every call that would change something fails from here on."""
     for method in ("create", "mkdir", "write", "link", "rename", "unlink", "rmdir", "touch"):
         writer.fs.at(method).fail(code).always()
+
+
+def each_call_of_a_read(world: World) -> Iterator[tuple[int, str]]:
+    """Each call of a first read of a team with two revisions, planted anew: its index and its name."""
+    calls = each_call(world, lambda anew: anew.plant(2), lambda writer: writer.reader().read())
+    return ((index, where) for index, _, where in calls)
 
 
 # --- cost -----------------------------------------------------------------------------------------
@@ -156,18 +163,15 @@ def test_reader_survives_errors(world: World) -> None:
 @pytest.mark.parametrize("code", [errno.EIO, errno.EMFILE, errno.EACCES])
 def test_each_call_of_a_read_refused(world: World, code: int) -> None:
     """A failing system says so with its code, no descriptor is left, and the next read is right."""
-    world.plant(2)
-    model = world.writer()
-    model.reader().read()
-    for index, call in enumerate(model.fs.calls):
+    for index, where in each_call_of_a_read(world):
         writer = world.writer()
         reader = writer.reader()
         writer.fs.at_call(index).fail(code)
         with contextlib.suppress(StorageError):
-            assert reader.read().revision == 2, f"call {index}: {call}"
-        assert reader.read().value == ("r1", "r2"), f"call {index}: {call}"
+            assert reader.read().revision == 2, where
+        assert reader.read().value == ("r1", "r2"), where
         reader.close()
-        assert writer.fs.open_names == {}, f"call {index}: {call}"
+        assert writer.fs.open_names == {}, where
 
 
 # --- a team that is created anew ------------------------------------------------------------------
@@ -207,32 +211,22 @@ def test_number_of_a_closed_directory_is_reused(world: World) -> None:
 @pytest.mark.parametrize("leave", [("state.json", "revisions"), ("revisions",), ("state.json",), ()])
 def test_team_created_anew_at_any_call_of_a_read(world: World, leave: tuple[str, ...]) -> None:
     """The old team or the new one is shown, or the team is gone for this moment; the next read is right."""
-    world.plant(2)
-    model = world.writer()
-    model.reader().read()
-    for index, call in enumerate(model.fs.calls):
-        fresh = World(os.path.join(os.path.dirname(world.path), f"{index}"))
-        fresh.plant(2)
-        reader = (writer := fresh.writer()).reader()
-        writer.fs.at_call(index).before(functools.partial(fresh.replace_team, leave=leave))
+    for index, where in each_call_of_a_read(world):
+        reader = (writer := world.writer()).reader()
+        writer.fs.at_call(index).before(functools.partial(world.replace_team, leave=leave))
         with contextlib.suppress(TeamMoved, TeamUnknown):
-            assert reader.read().value in (("r1", "r2"), ("new",)), f"call {index}: {call}"
-        assert reader.read().value == ("new",), f"call {index}: {call}"
+            assert reader.read().value in (("r1", "r2"), ("new",)), where
+        assert reader.read().value == ("new",), where
 
 
 def test_team_renamed_at_any_call_of_a_read(world: World) -> None:
     """It is gone or it is still there; never RECORD_CORRUPT because it bears its new name already."""
-    world.plant(2)
-    model = world.writer()
-    model.reader().read()
-    for index, call in enumerate(model.fs.calls):
-        fresh = World(os.path.join(os.path.dirname(world.path), f"{index}"))
-        fresh.plant(2)
-        reader = (writer := fresh.writer()).reader()
-        other = fresh.writer("other")
+    for index, where in each_call_of_a_read(world):
+        reader = (writer := world.writer()).reader()
+        other = world.writer("other")
         writer.fs.at_call(index).before(functools.partial(other.rename, TEAM, "beta"))
         with contextlib.suppress(TeamMoved, TeamUnknown):
-            assert reader.read().value == ("r1", "r2"), f"call {index}: {call}"
+            assert reader.read().value == ("r1", "r2"), where
         with pytest.raises(TeamUnknown):
             reader.read()
 
@@ -242,8 +236,7 @@ def test_team_renamed_at_any_call_of_a_read(world: World) -> None:
 
 def test_pending_publication_is_completed_by_a_read(world: World) -> None:
     """A writer was killed between link and rename: a look installs it, and nobody needs to write."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "dead"), "dead", private=True)
+    world.plant_stuck("dead", private=True)
     assert world.writer().reader().read().value == ("r1", "dead")
     assert world.items() == ("r1", "dead")
     assert world.state().privates == ()
@@ -251,8 +244,7 @@ def test_pending_publication_is_completed_by_a_read(world: World) -> None:
 
 def test_orphaned_slot_is_completed_by_a_read(world: World) -> None:
     """Only the slot is left: the read publishes what it holds, as the next revision."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "orphan"), "orphan", private=False)
+    world.plant_stuck("orphan", private=False)
     version = world.writer().reader().read()
     assert (version.revision, version.value) == (3, ("r1", "orphan"))
     assert world.items() == ("r1", "orphan")
@@ -270,8 +262,7 @@ def test_damaged_slot_is_passed_by_a_read_once(world: World) -> None:
 
 def test_living_writer_is_given_a_moment(world: World) -> None:
     """Its slot is linked and its rename a moment away: the reader looks again before it takes any lock."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "living"), "living", private=True)
+    world.plant_stuck("living", private=True)
     writer = Writer(world, "reader", locked=True)
 
     class Moment(StillClock):
@@ -289,8 +280,7 @@ def test_living_writer_is_given_a_moment(world: World) -> None:
 
 def test_reader_without_a_publisher_changes_nothing(world: World) -> None:
     """The doctor's look: it neither helps nor follows, and shows the record as it is."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "dead"), "dead", private=True)
+    world.plant_stuck("dead", private=True)
     before = world.photograph()
     assert world.writer().reader(helping=False).read().revision == 1
     assert world.photograph() == before
@@ -324,8 +314,7 @@ def test_read_at_any_moment_of_a_living_writer(world: World) -> None:
 
 def test_read_only_directory_is_followed_in_memory(world: World) -> None:
     """The chain above the record is shown, after the helper's check and sync, and nothing is written."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "a"), "a", private=True)
+    world.plant_stuck("a", private=True)
     world.plant_pending(3, ("r1", "a", "b"), "b", private=False)
     before = world.photograph()
     writer = world.writer()
@@ -341,8 +330,7 @@ def test_read_only_directory_is_followed_in_memory(world: World) -> None:
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT])
 def test_read_only_directory_with_its_locks(world: World, code: int) -> None:
     """The locks cannot be made either: a look is still no failure."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "a"), "a", private=True)
+    world.plant_stuck("a", private=True)
     before = world.photograph()
     writer = Writer(world, "reader", locked=True)
     make_read_only(writer, code)
@@ -370,8 +358,7 @@ def test_what_was_shown_never_goes_back(world: World) -> None:
 
 def test_what_was_shown_stays_when_it_cannot_be_followed_any_more(world: World) -> None:
     """The history becomes unreadable after it was followed: the record is behind what was shown."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "a"), "a", private=False)
+    world.plant_stuck("a", private=False)
     writer = world.writer()
     make_read_only(writer)
     reader = writer.reader()
@@ -382,8 +369,7 @@ def test_what_was_shown_stays_when_it_cannot_be_followed_any_more(world: World) 
 
 def test_chain_that_cannot_be_synced_is_not_shown(world: World) -> None:
     """What a power cut could take back is not shown: the record as it is."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "a"), "a", private=True)
+    world.plant_stuck("a", private=True)
     writer = world.writer()
     make_read_only(writer)
     writer.fs.at("fsync").fail(errno.EIO).always()
@@ -406,8 +392,7 @@ def test_older_peers_slot_that_cannot_be_synced_is_not_shown(world: World) -> No
 
 def test_chain_is_checked_before_it_is_shown(world: World) -> None:
     """The record moved while the chain was followed: it is followed anew from where the record is."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "a"), "a", private=True)
+    world.plant_stuck("a", private=True)
     writer, other = world.writer(), world.writer("other")
     make_read_only(writer)
     writer.fs.at("fsync", "revisions", nth=2).before(lambda: other.append("b"))
@@ -416,8 +401,7 @@ def test_chain_is_checked_before_it_is_shown(world: World) -> None:
 
 def test_busy_locks_delay_a_look_for_half_a_second(world: World) -> None:
     """Somebody holds the locks: the look waits 0.5 s at most, then follows in memory."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "a"), "a", private=True)
+    world.plant_stuck("a", private=True)
     holder, writer = Writer(world, "holder", locked=True), Writer(world, "reader", locked=True)
     with holder.locks.stable(TEAM, patience=holder.patience()):
         before = world.photograph()
@@ -439,8 +423,7 @@ def test_busy_locks_delay_a_look_for_half_a_second(world: World) -> None:
 )
 def test_slot_that_stops_writers_does_not_stop_a_look(world: World, spoil: Callable[[World], None]) -> None:
     """A writer refuses; a reader shows the record."""
-    world.plant(1)
-    world.plant_pending(2, ("r1", "a"), "a", private=True)
+    world.plant_stuck("a", private=True)
     spoil(world)
     before = world.photograph()
     with pytest.raises(PiTeamError):

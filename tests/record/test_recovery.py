@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import functools
 import os
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cut_short import each_call
 from interposition import CHANGING, Killed, Sleeper
 from pi_team.errors import (
     OutcomeUnknown,
@@ -359,26 +359,15 @@ def test_writers_stay_out_while_a_recovery_is_under_way(world: World) -> None:
 # --- failures -------------------------------------------------------------------------------------
 
 
-def renew(world: World) -> None:
-    shutil.rmtree(world.path)
-    os.mkdir(world.path, 0o700)
-    damaged(world, b"damaged")
-
-
 @pytest.mark.parametrize("fault", ["fail", "fail_after", "kill"])
 def test_each_call_of_a_recovery(world: World, fault: str) -> None:
     """Refused, unknown or killed anywhere: the evidence or the record is there, and a repetition restores."""
-    renew(world)
-    model = world.writer()
-    recover(model)
-    for index, call in enumerate(model.fs.calls):
+    for index, call, where in each_call(world, lambda anew: damaged(anew, b"damaged"), recover):
         if fault == "fail_after" and call.method not in CHANGING:
             continue
-        renew(world)
         writer = world.writer()
         point = writer.fs.at_call(index)
         _ = point.kill() if fault == "kill" else getattr(point, fault)(errno.EIO)
-        where = f"call {index}: {call}"
         try:
             recover(writer)
         except (StorageError, OutcomeUnknown):

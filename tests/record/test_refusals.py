@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cut_short import each_call
 from interposition import CHANGING, REFUSALS, Killed
 from pi_team.errors import LimitRecord, OutcomeUnknown, StorageError, UnsupportedFilesystem
 from pi_team.record import publication
@@ -28,23 +28,19 @@ PENDING = ("r1", "r2", "r3", "r4", "r5", "pending")
 
 def renew(world: World, start: str) -> None:
     """A team at a point from which a publication also prunes, or first helps or adopts what is pending."""
-    shutil.rmtree(world.path)
-    os.mkdir(world.path, 0o700)
+    world.clear()
     world.plant(5)
     if start != "settled":
         world.plant_pending(6, PENDING, "pending", private=start == "helping")
 
 
-def points(world: World, start: str) -> Iterator[tuple[int, Call, bool]]:
-    """Each call of one publication: its index, itself, and whether the link has taken effect before it."""
-    renew(world, start)
-    writer = world.writer()
-    writer.append("x")
-    calls = writer.fs.calls
-    assert writer.fs.names("unlink", "*.json"), "it prunes"
-    link = next(index for index, call in enumerate(calls) if call.method == "link")
-    for index, call in enumerate(calls):
-        yield index, call, index > link
+def points(world: World, start: str) -> Iterator[tuple[int, Call, bool, str]]:
+    """As :func:`each_call`, for one publication, with whether the link has taken effect before the call."""
+    calls = each_call(world, lambda anew: renew(anew, start), lambda writer: writer.append("x"))
+    linked = False
+    for index, call, where in calls:
+        yield index, call, linked, where
+        linked = linked or call.method == "link"
 
 
 @pytest.fixture
@@ -73,11 +69,9 @@ def outcome(writer: Writer, fail: Callable[[Point], object], index: int) -> type
 )
 def test_each_call_refused(world: World, code: int, start: str) -> None:
     """A refusal before the link leaves everything as it was, to the byte; after it the item is there once."""
-    for index, call, linked in points(world, start):
-        renew(world, start)
+    for index, _, linked, where in points(world, start):
         before = world.photograph()
         error = outcome(world.writer(), lambda point: point.fail(code), index)
-        where = f"call {index}: {call}"
         if not linked:
             # Helping may have taken effect by then, and is no part of this operation.
             assert error in (StorageError, None), where
@@ -102,12 +96,10 @@ def helped(world: World, start: str) -> bool:
 @pytest.mark.parametrize("start", ["settled", "helping", "adopting"])
 def test_each_call_fails_although_it_took_effect(world: World, start: str) -> None:
     """Performed, and reported as EIO: never lost where it succeeded, never there where it was refused."""
-    for index, call, linked in points(world, start):
+    for index, call, linked, where in points(world, start):
         if call.method not in CHANGING:
             continue
-        renew(world, start)
         error = outcome(world.writer(), lambda point: point.fail_after(errno.EIO), index)
-        where = f"call {index}: {call}"
         if linked or call.method == "link":
             assert error in (OutcomeUnknown, None), where
         else:
@@ -117,6 +109,14 @@ def test_each_call_fails_although_it_took_effect(world: World, start: str) -> No
         assert world.items().count("item") == (error is not StorageError), where
         assert world.items()[-1] == "next", where
         assert world.state().privates == (), where
+
+
+def test_publication_that_is_cut_short_here_also_prunes(world: World) -> None:
+    """The calls above are those of all nine steps."""
+    renew(world, "settled")
+    writer = world.writer()
+    writer.append("x")
+    assert writer.fs.names("unlink", "*.json")
 
 
 def test_link_that_fails_although_it_took_effect_is_a_success(world: World) -> None:
@@ -193,10 +193,9 @@ def test_file_system_without_hard_links(world: World, code: int) -> None:
 
 def test_failed_fsync_is_not_retried(world: World) -> None:
     """After a failed fsync the kernel may have dropped the pages, and a second one on that file would lie."""
-    for index, call, _ in points(world, "helping"):
+    for index, call, *_ in points(world, "helping"):
         if call.method != "fsync":
             continue
-        renew(world, "helping")
         writer = world.writer()
         outcome(writer, lambda point: point.fail(errno.EIO), index)
         assert f"fsync {call.name}" not in [str(later) for later in writer.fs.calls[index + 1 :]]
@@ -255,17 +254,11 @@ def test_record_at_the_size_limit(world: World, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("start", ["settled", "helping", "adopting"])
 def test_killed_before_each_call(world: World, start: str) -> None:
     """A writer that dies anywhere: what it linked is completed once, and nothing else of it counts."""
-    for index, call, linked in points(world, start):
-        renew(world, start)
+    for index, _, linked, where in points(world, start):
         writer = world.writer()
         writer.fs.at_call(index).kill()
-        where = f"call {index}: {call}"
-        try:
+        with pytest.raises(Killed):
             writer.append("item")
-        except Killed:
-            pass
-        else:
-            pytest.fail(where)
         world.writer("next").append("next")
         assert world.items().count("item") == linked, where
         assert world.items().count("pending") == (start != "settled"), where

@@ -7,13 +7,13 @@ import errno
 import functools
 import json
 import os
-import shutil
 import stat
 from typing import TYPE_CHECKING
 
 import pytest
 
-from interposition import CHANGING, REFUSALS, Killed, UnsyncedFileSystem
+from cut_short import each_call, killed_before_each_call
+from interposition import CHANGING, REFUSALS, UnsyncedFileSystem
 from pi_team.errors import (
     NameInvalid,
     OutcomeUnknown,
@@ -31,18 +31,9 @@ from worlds import TEAM, World, Writer, digest, payload_text, put, read
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interposition import Call
 
-
-def entries(world: World) -> list[str]:
-    return sorted(name for name in os.listdir(world.path) if name != ".locks")
-
-
-def calls_of_a_creation(world: World) -> list[tuple[int, Call]]:
-    writer = world.writer()
-    writer.create("model")
-    shutil.rmtree(world.team("model"))
-    return list(enumerate(writer.fs.calls))
+def nothing(_: World) -> None:
+    """An empty teams directory."""
 
 
 def require_whole_or_nothing(world: World, where: str) -> bool:
@@ -68,7 +59,7 @@ def test_new_team(world: World) -> None:
     for directory in (world.team(), *(os.path.join(world.team(), d) for d in ("revisions", "presence"))):
         assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
     assert stat.S_IMODE(os.stat(world.record()).st_mode) == 0o600
-    assert entries(world) == [TEAM]
+    assert world.names() == [TEAM]
     assert world.writer().append("x").revision == 2
 
 
@@ -96,7 +87,7 @@ def test_invalid_names(world: World, name: str) -> None:
     """Refused before anything is looked at."""
     with pytest.raises(NameInvalid):
         world.writer().create(name)
-    assert entries(world) == []
+    assert world.names() == []
 
 
 def test_longest_name(world: World) -> None:
@@ -189,10 +180,10 @@ def test_file_system_that_lacks_something(world: World, kind: type[UnsyncedFileS
     """It is found out before there is a team, with the directory that the probe was made in gone again."""
     with pytest.raises(UnsupportedFilesystem):
         world.writer("w", kind()).create()
-    assert entries(world) == []
+    assert world.names() == []
     with pytest.raises(UnsupportedFilesystem):
         world.writer("w", kind()).store.probe()
-    assert entries(world) == []
+    assert world.names() == []
 
 
 def test_probe_leaves_nothing(world: World) -> None:
@@ -227,17 +218,10 @@ def test_everything_is_synced_before_the_team_appears(world: World) -> None:
 
 def test_killed_before_each_call(world: World) -> None:
     """No team or a whole one, a hidden directory at most; the same creation then succeeds or finds it."""
-    for index, call in calls_of_a_creation(world):
-        for name in entries(world):
-            shutil.rmtree(os.path.join(world.path, name))
-        writer = world.writer()
-        writer.fs.at_call(index).kill()
-        with pytest.raises(Killed):
-            writer.create()
-        where = f"call {index}: {call}"
+    for where in killed_before_each_call(world, nothing, Writer.create):
         there = require_whole_or_nothing(world, where)
-        assert len(entries(world)) <= 1, where
-        assert all(name == TEAM or name.startswith(".new-alpha-") for name in entries(world)), where
+        assert len(world.names()) <= 1, where
+        assert all(name == TEAM or name.startswith(".new-alpha-") for name in world.names()), where
         if there:
             with pytest.raises(TeamExists):
                 world.writer().create()
@@ -269,23 +253,20 @@ def test_really_killed(world: World, index: int) -> None:
 @pytest.mark.parametrize("code", REFUSALS, ids=errno.errorcode.get)
 def test_each_call_refused(world: World, code: int, fault: str) -> None:
     """A refusal leaves nothing at all; a creation of unknown outcome leaves a whole team."""
-    for index, call in calls_of_a_creation(world):
+    for index, call, where in each_call(world, nothing, Writer.create):
         if fault == "fail_after" and call.method not in CHANGING:
             continue
-        if entries(world):
-            shutil.rmtree(world.team())
         writer = world.writer()
         point = writer.fs.at_call(index)
         _ = getattr(point, fault)(code)
-        where = f"call {index}: {call}"
         try:
             writer.create()
         except OutcomeUnknown:
-            assert entries(world) == [TEAM], where
+            assert world.names() == [TEAM], where
         except (StorageError, UnsupportedFilesystem):
-            assert entries(world) == [], where
+            assert world.names() == [], where
         else:
-            assert entries(world) == [TEAM], where
+            assert world.names() == [TEAM], where
         assert point.reached, where
         assert writer.fs.open_names == {}, where
         require_whole_or_nothing(world, where)
@@ -293,9 +274,7 @@ def test_each_call_refused(world: World, code: int, fault: str) -> None:
 
 def test_other_process_creates_it_at_any_call(world: World) -> None:
     """With the lock stolen: one of the two is told TEAM_EXISTS, and the other's team is not touched."""
-    for index, call in calls_of_a_creation(world):
-        if entries(world):
-            shutil.rmtree(world.team())
+    for index, _, where in each_call(world, nothing, Writer.create):
         first, second = world.writer("first"), world.writer("second")
         answers: list[str] = []
 
@@ -309,21 +288,18 @@ def test_other_process_creates_it_at_any_call(world: World) -> None:
 
         first.fs.at_call(index).before(functools.partial(create, second))
         create(first)
-        where = f"call {index}: {call}"
         assert "exists" in answers, where
         (winner,) = set(answers) - {"exists"}
         assert world.items() == (winner,), where
-        assert entries(world) == [TEAM], where
+        assert world.names() == [TEAM], where
 
 
 def test_observers_at_each_call(world: World) -> None:
     """At every moment the team is unknown or whole, for the list of teams, a reader and a writer."""
-    for index, call in calls_of_a_creation(world):
-        if entries(world):
-            shutil.rmtree(world.team())
+    for index, _, where in each_call(world, nothing, Writer.create):
         writer, observer = world.writer(), world.writer("observer")
 
-        def look(observer: Writer = observer, where: str = f"call {index}: {call}") -> None:
+        def look(observer: Writer = observer, where: str = where) -> None:
             there = require_whole_or_nothing(world, where)
             assert observer.store.names() == ([TEAM] if there else []), where
             if there:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import functools
 import os
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from interposition import CHANGING, Killed, Sleeper
+from cut_short import die_before, each_call, killed_before_each_call, outcome
+from interposition import CHANGING, Sleeper
 from pi_team.errors import (
     OutcomeUnknown,
     PiTeamError,
@@ -25,13 +25,10 @@ from pi_team.errors import (
     UnsupportedSchema,
 )
 from pi_team.tree import remove_tree
-from processes import Child, die_here
 from worlds import TEAM, World, Writer, envelope_text, payload_text, put
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from interposition import Call
 
 PUBLISHED = ".*.tmp -> state.json"
 LINKED = ".*.tmp -> *.json"
@@ -50,33 +47,6 @@ def pending(world: World) -> None:
 BEGINNINGS = {"settled": settled, "one publication pending": pending}
 
 
-def clear(world: World) -> None:
-    for name in os.listdir(world.path):
-        shutil.rmtree(os.path.join(world.path, name))
-
-
-def calls_of_a_deletion(world: World, plant: Callable[[World], None] = settled) -> list[tuple[int, Call]]:
-    plant(world)
-    writer = world.writer()
-    writer.delete()
-    calls = list(enumerate(writer.fs.calls))
-    assert len(calls) > 40
-    clear(world)
-    return calls
-
-
-def entries(world: World) -> list[str]:
-    return sorted(name for name in os.listdir(world.path) if name != ".locks")
-
-
-def outcome(run: Callable[[], object]) -> BaseException | None:
-    try:
-        run()
-    except PiTeamError as error:
-        return error
-    return None
-
-
 # --- the whole of it ------------------------------------------------------------------------------
 
 
@@ -85,7 +55,7 @@ def test_deleted_team(world: World) -> None:
     settled(world)
     writer = Writer(world, "w", locked=True)
     writer.delete()
-    assert entries(world) == []
+    assert world.names() == []
     assert os.listdir(os.path.join(world.path, ".locks")) == []
     with pytest.raises(TeamUnknown):
         writer.delete()
@@ -98,7 +68,7 @@ def test_living_member_refuses(world: World) -> None:
     world.plant(1, items=("r1", "dead:x", "alive:y"))
     with pytest.raises(TeamActive):
         world.writer().delete()
-    assert entries(world) == [TEAM]
+    assert world.names() == [TEAM]
     assert world.items() == ("r1", "alive:y")
 
 
@@ -136,7 +106,7 @@ def test_team_whose_record_cannot_be_read(
     assert "pi-team delete alpha --damaged" in refused.value.hint
     assert world.photograph() == before
     world.writer().delete(damaged=True)
-    assert entries(world) == []
+    assert world.names() == []
 
 
 def test_good_team_is_judged_also_when_damage_is_allowed(world: World) -> None:
@@ -144,7 +114,7 @@ def test_good_team_is_judged_also_when_damage_is_allowed(world: World) -> None:
     world.plant(1, items=("alive:x",))
     with pytest.raises(TeamActive):
         world.writer().delete(damaged=True)
-    assert entries(world) == [TEAM]
+    assert world.names() == [TEAM]
 
 
 @pytest.mark.parametrize("code", [errno.EXDEV, errno.EBUSY])
@@ -180,7 +150,7 @@ def test_links_in_the_team_are_not_followed(world: World) -> None:
     os.mkdir(os.path.join(world.team(), "deep"))
     os.mkdir(os.path.join(world.team(), "deep", "er"))
     world.writer().delete()
-    assert entries(world) == []
+    assert world.names() == []
     assert os.listdir(keep) == ["file"]
 
 
@@ -202,22 +172,15 @@ def test_tombstone_is_synced_before_anything_is_removed(world: World) -> None:
 def test_killed_before_each_call(world: World, beginning: Callable[[World], None]) -> None:
     """The whole team or a tombstone; a new team of that name can be created next to it."""
     seen = set()
-    for index, call in calls_of_a_deletion(world, beginning):
-        clear(world)
-        beginning(world)
-        writer = world.writer()
-        writer.fs.at_call(index).kill()
-        with pytest.raises(Killed):
-            writer.delete()
-        where = f"call {index}: {call}"
-        if entries(world) == [TEAM]:
+    for where in killed_before_each_call(world, beginning, Writer.delete):
+        if world.names() == [TEAM]:
             seen.add("there")
             assert world.items()[:3] == ("r1", "r2", "r3"), where
             world.writer().delete()
         else:
             seen.add("gone")
-            assert all(name.startswith(".deleted-alpha-") for name in entries(world)), where
-            assert len(entries(world)) <= 1, where
+            assert all(name.startswith(".deleted-alpha-") for name in world.names()), where
+            assert len(world.names()) <= 1, where
         for refused in (
             world.writer().delete,
             world.writer().reader().read,
@@ -238,14 +201,7 @@ def test_killed_before_each_call(world: World, beginning: Callable[[World], None
 def test_really_killed(world: World, method: str, name: str) -> None:
     """As above with a process that dies, its locks in place: the next one does not wait."""
     settled(world)
-
-    def delete() -> None:
-        writer = Writer(world, "dying", locked=True)
-        writer.fs.at(method, name).before(die_here)
-        writer.delete()
-
-    with Child(delete) as child:
-        child.wait_killed()
+    die_before(world, Writer.delete, method, name)
     writer = Writer(world, "next", locked=True)
     if method == "rename":
         writer.delete()
@@ -258,28 +214,26 @@ def test_really_killed(world: World, method: str, name: str) -> None:
 @pytest.mark.parametrize("beginning", BEGINNINGS.values(), ids=BEGINNINGS)
 def test_each_call_refused(world: World, beginning: Callable[[World], None], fault: str) -> None:
     """Refused with the team whole, or gone; never a team of which a part is missing."""
-    for index, call in calls_of_a_deletion(world, beginning):
+    for index, call, where in each_call(world, beginning, Writer.delete):
         if fault == "fail_after" and call.method not in CHANGING:
             continue
-        clear(world)
-        beginning(world)
         writer = world.writer()
         point = writer.fs.at_call(index)
         _ = getattr(point, fault)(errno.EIO)
         answer = outcome(writer.delete)
-        where = f"call {index}: {call}: {answer!r}"
-        assert isinstance(answer, StorageError | OutcomeUnknown | TeamMoved | None), where
-        assert point.reached, where
-        assert writer.fs.open_names == {}, where
-        if TEAM in entries(world):
-            assert answer is not None, where
-            assert world.items()[:3] == ("r1", "r2", "r3"), where
-            assert list(world.state().slots)[:3] == [1, 2, 3], where
-            assert world.writer().append("goes on").value[-1] == "goes on", where
+        said = f"{where}: {answer!r}"
+        assert isinstance(answer, StorageError | OutcomeUnknown | TeamMoved | None), said
+        assert point.reached, said
+        assert writer.fs.open_names == {}, said
+        if TEAM in world.names():
+            assert answer is not None, said
+            assert world.items()[:3] == ("r1", "r2", "r3"), said
+            assert list(world.state().slots)[:3] == [1, 2, 3], said
+            assert world.writer().append("goes on").value[-1] == "goes on", said
             world.writer().delete()
         elif answer is not None:
-            assert "Nothing was changed" not in getattr(answer, "hint", ""), where
-        assert TEAM not in entries(world), where
+            assert "Nothing was changed" not in getattr(answer, "hint", ""), said
+        assert TEAM not in world.names(), said
 
 
 # --- others at work -------------------------------------------------------------------------------
@@ -307,50 +261,44 @@ STAGES = {
 @pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
 def test_late_writer_cannot_bring_it_back(world: World, stage: tuple[str, str]) -> None:
     """It writes into the tombstone, if anywhere: it is told, and neither team nor tombstone stay."""
-    for index, call in calls_of_a_deletion(world):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, Writer.delete):
         writer = world.writer("late")
         sleeping = Sleeper(
             functools.partial(writer.append, "late"), writer.fs.at(*stage, nth=2 if stage[0] == "stat" else 1)
         )
         refusal, answer = delete_around(world, index, sleeping)
-        where = f"call {index}: {call}: {refusal!r}, {answer!r}"
-        assert refusal is None, where
-        assert isinstance(answer, TeamUnknown | TeamMoved | None), where
-        assert entries(world) == [], where
-        assert writer.fs.open_names == {}, where
+        said = f"{where}: {refusal!r}, {answer!r}"
+        assert refusal is None, said
+        assert isinstance(answer, TeamUnknown | TeamMoved | None), said
+        assert world.names() == [], said
+        assert writer.fs.open_names == {}, said
 
 
 @pytest.mark.parametrize("stage", ["before its link", "between its link and its rename"])
 def test_member_that_joins_meanwhile_moves_the_team_back(world: World, stage: str) -> None:
     """The second look sees it: the team is back as it was, with its new member; or the joining is refused."""
     ends = set()
-    for index, call in calls_of_a_deletion(world):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, Writer.delete):
         writer = world.writer("late")
         sleeping = Sleeper(functools.partial(writer.append, "alive:z"), writer.fs.at(*STAGES[stage]))
         refusal, answer = delete_around(world, index, sleeping)
-        where = f"call {index}: {call}: {refusal!r}, {answer!r}"
+        said = f"{where}: {refusal!r}, {answer!r}"
         if isinstance(refusal, TeamActive):
             ends.add("moved back")
-            assert entries(world) == [TEAM], where
-            assert world.items() == ("r1", "r2", "r3", "alive:z"), where
-            assert os.listdir(os.path.join(world.team(), "presence")) == ["a.json"], where
+            assert world.names() == [TEAM], said
+            assert world.items() == ("r1", "r2", "r3", "alive:z"), said
+            assert os.listdir(os.path.join(world.team(), "presence")) == ["a.json"], said
         else:
             ends.add("deleted")
-            assert refusal is None, where
-            assert isinstance(answer, TeamUnknown | TeamMoved), where
-            assert entries(world) == [], where
+            assert refusal is None, said
+            assert isinstance(answer, TeamUnknown | TeamMoved), said
+            assert world.names() == [], said
     assert ends == ({"moved back", "deleted"} if stage == "before its link" else {"moved back"})
 
 
 def test_team_replaced_at_any_call_of_the_deletion(world: World) -> None:
     """What took the name meanwhile stays, unless it did so before the deletion opened the team."""
-    for index, call in calls_of_a_deletion(world):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, Writer.delete):
         deleter = world.writer("deleter")
         replaced: list[bool] = []
 
@@ -361,26 +309,24 @@ def test_team_replaced_at_any_call_of_the_deletion(world: World) -> None:
 
         deleter.fs.at_call(index).before(replace)
         answer = outcome(deleter.delete)
-        where = f"call {index}: {call}: {answer!r}"
+        said = f"{where}: {answer!r}"
         if answer is None:
-            assert TEAM not in entries(world), where
-            assert not replaced or index < 5, where
+            assert TEAM not in world.names(), said
+            assert not replaced or index < 5, said
         else:
-            assert isinstance(answer, TeamMoved), where
-            assert world.items() == ("new",), where
+            assert isinstance(answer, TeamMoved), said
+            assert world.items() == ("new",), said
 
 
 def test_two_processes_delete_at_once(world: World) -> None:
     """With the locks stolen the second does it all at any call of the first: the team is gone for both."""
-    for index, call in calls_of_a_deletion(world):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, Writer.delete):
         first, second = world.writer("first"), world.writer("second")
         first.fs.at_call(index).before(functools.partial(outcome, second.delete))
         answer = outcome(first.delete)
-        where = f"call {index}: {call}: {answer!r}"
-        assert isinstance(answer, TeamUnknown | TeamMoved | None), where
-        assert entries(world) == [], where
+        said = f"{where}: {answer!r}"
+        assert isinstance(answer, TeamUnknown | TeamMoved | None), said
+        assert world.names() == [], said
 
 
 def test_deletion_that_waited_while_the_team_was_deleted(world: World) -> None:
@@ -399,14 +345,12 @@ def test_deletion_that_waited_while_the_team_was_deleted(world: World) -> None:
 
 def test_observers_at_each_call(world: World) -> None:
     """A reader sees the whole team or none of it, and the list of teams agrees."""
-    for index, call in calls_of_a_deletion(world):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, Writer.delete):
         deleter = world.writer("deleter")
 
-        def look(where: str = f"call {index}: {call}") -> None:
+        def look(where: str = where) -> None:
             answer = outcome(world.writer().reader(helping=False).read)
-            there = TEAM in entries(world)
+            there = TEAM in world.names()
             assert isinstance(answer, TeamUnknown | None), where
             assert (answer is None) == there, where
             assert world.writer().store.names() == ([TEAM] if there else []), where
@@ -435,7 +379,7 @@ def test_late_file_in_a_tree_that_is_removed(world: World) -> None:
     remove_tree(writer.fs, "tree", fd)
     remove_tree(writer.fs, "tree", fd)
     os.close(fd)
-    assert entries(world) == []
+    assert world.names() == []
     assert writer.fs.open_names == {}
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import functools
 import os
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cut_short import die_before, each_call, killed_before_each_call, outcome
 from interposition import CHANGING, Killed, Sleeper
 from pi_team.errors import (
     NameInvalid,
@@ -24,33 +24,19 @@ from pi_team.errors import (
     TeamUnknown,
     UnsupportedFilesystem,
 )
-from processes import Child, die_here
 from worlds import World, Writer, envelope_text, payload_text, put
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from interposition import Call
-
 OLD, NEW = "alpha", "beta"
 RENAMED = "renamed:beta"
 PUBLISHED = ".*.tmp -> state.json"
 
 
-def clear(world: World) -> None:
-    for name in os.listdir(world.path):
-        shutil.rmtree(os.path.join(world.path, name))
-
-
-def calls_of_a_rename(world: World, plant: Callable[[World], None]) -> list[tuple[int, Call]]:
-    plant(world)
-    writer = world.writer()
+def rename(writer: Writer) -> None:
     writer.rename(OLD, NEW)
-    calls = list(enumerate(writer.fs.calls))
-    assert len(calls) > 40
-    clear(world)
-    return calls
 
 
 def settled(world: World) -> None:
@@ -65,10 +51,6 @@ def with_dead_and_pending(world: World) -> None:
 BEGINNINGS = {"settled": settled, "dead members, one publication pending": with_dead_and_pending}
 
 
-def teams(world: World) -> list[str]:
-    return sorted(name for name in os.listdir(world.path) if name != ".locks")
-
-
 def named(world: World, team: str) -> str:
     """Which team the record in a directory names."""
     with open(world.record(team), encoding="utf-8") as file:
@@ -81,7 +63,7 @@ def require_renamed(world: World, where: str) -> None:
     assert items.count(RENAMED) == 1, where
     assert items[0] == "r1", where
     assert "dead:x" not in items, where
-    assert OLD not in teams(world), where
+    assert OLD not in world.names(), where
 
 
 def require_useless(world: World, where: str) -> None:
@@ -116,7 +98,7 @@ def test_renamed_team(world: World) -> None:
     assert (state.revision, state.items) == (4, ("r1", "r2", "r3", RENAMED))
     assert list(state.slots) == [1, 2, 3, 4]
     assert state.slots[4]["previous"]["publication"] == "p3"
-    assert teams(world) == [NEW]
+    assert world.names() == [NEW]
     assert world.writer().append("x", NEW).revision == 5
     with pytest.raises(TeamUnknown):
         world.writer().append("x")
@@ -134,7 +116,7 @@ def test_living_member_refuses(world: World) -> None:
     world.plant(1, items=("r1", "dead:x", "alive:y"))
     with pytest.raises(TeamActive):
         world.writer().rename(OLD, NEW)
-    assert teams(world) == [OLD]
+    assert world.names() == [OLD]
     assert (world.state().revision, world.items()) == (2, ("r1", "alive:y"))
     before = world.photograph()
     with pytest.raises(TeamActive):
@@ -241,16 +223,9 @@ def test_half_renamed_team_is_synced_before_its_new_name_is_published(world: Wor
 def test_killed_before_each_call(world: World, beginning: Callable[[World], None]) -> None:
     """Not begun, half, or done; a half one is useless to all, and the same rename completes it."""
     seen = set()
-    for index, call in calls_of_a_rename(world, beginning):
-        clear(world)
-        beginning(world)
-        writer = world.writer()
-        writer.fs.at_call(index).kill()
-        with pytest.raises(Killed):
-            writer.rename(OLD, NEW)
-        where = f"call {index}: {call}"
-        assert len(teams(world)) == 1, where
-        if teams(world) == [OLD]:
+    for where in killed_before_each_call(world, beginning, rename):
+        assert len(world.names()) == 1, where
+        if world.names() == [OLD]:
             seen.add("not begun")
             assert world.items()[0] == "r1", where
         elif named(world, NEW) == OLD:
@@ -272,14 +247,8 @@ def test_killed_before_each_call(world: World, beginning: Callable[[World], None
 @pytest.mark.parametrize("there", ["a new team of that name", "another half-renamed one"])
 def test_half_renamed_team_is_completed_whatever_stands_at_the_old_name(world: World, there: str) -> None:
     """The same rename completes the first half before it would look at what is called so by now."""
-    for index, call in calls_of_a_rename(world, settled):
-        clear(world)
-        settled(world)
-        writer = world.writer()
-        writer.fs.at_call(index).kill()
-        with pytest.raises(Killed):
-            writer.rename(OLD, NEW)
-        if teams(world) == [OLD] or named(world, NEW) == NEW:
+    for where in killed_before_each_call(world, settled, rename):
+        if world.names() == [OLD] or named(world, NEW) == NEW:
             continue
         if there == "a new team of that name":
             world.plant(1, items=("alive:another",))
@@ -289,7 +258,6 @@ def test_half_renamed_team_is_completed_whatever_stands_at_the_old_name(world: W
             os.rename(world.team("gamma"), world.team(OLD))
         before = world.photograph(OLD)
         world.writer().rename(OLD, NEW)
-        where = f"call {index}: {call}"
         assert world.items(NEW) == ("r1", "r2", "r3", RENAMED), where
         assert world.photograph(OLD) == before, where
 
@@ -301,14 +269,7 @@ def test_half_renamed_team_is_completed_whatever_stands_at_the_old_name(world: W
 def test_really_killed(world: World, method: str, name: str) -> None:
     """As above with a process that dies, its locks in place: the same rename completes it without a wait."""
     settled(world)
-
-    def rename() -> None:
-        writer = Writer(world, "dying", locked=True)
-        writer.fs.at(method, name).before(die_here)
-        writer.rename(OLD, NEW)
-
-    with Child(rename) as child:
-        child.wait_killed()
+    die_before(world, rename, method, name)
     writer = Writer(world, "next", locked=True)
     writer.rename(OLD, NEW)
     assert writer.clock.monotonic() < 0.2
@@ -319,19 +280,16 @@ def test_really_killed(world: World, method: str, name: str) -> None:
 @pytest.mark.parametrize("beginning", BEGINNINGS.values(), ids=BEGINNINGS)
 def test_each_call_refused(world: World, beginning: Callable[[World], None], fault: str) -> None:
     """A refusal leaves the team where it was, under its name; what is unknown is completed by repetition."""
-    for index, call in calls_of_a_rename(world, beginning):
+    for index, call, where in each_call(world, beginning, rename):
         if fault == "fail_after" and call.method not in CHANGING:
             continue
-        clear(world)
-        beginning(world)
         writer = world.writer()
         point = writer.fs.at_call(index)
         _ = getattr(point, fault)(errno.EIO)
-        where = f"call {index}: {call}"
         try:
             writer.rename(OLD, NEW)
         except (StorageError, TeamMoved):
-            assert teams(world) == [OLD], where
+            assert world.names() == [OLD], where
             assert RENAMED not in world.items(), where
             world.writer().append("goes on")
         except OutcomeUnknown:
@@ -340,21 +298,13 @@ def test_each_call_refused(world: World, beginning: Callable[[World], None], fau
             require_renamed(world, where)
         assert point.reached, where
         assert writer.fs.open_names == {}, where
-        if teams(world) == [OLD] or named(world, NEW) == OLD:
+        if world.names() == [OLD] or named(world, NEW) == OLD:
             world.writer().rename(OLD, NEW)
         require_renamed(world, where)
         assert world.items(NEW).count("pending") == (beginning is with_dead_and_pending), where
 
 
 # --- others at work -------------------------------------------------------------------------------
-
-
-def outcome(run: Callable[[], object]) -> BaseException | None:
-    try:
-        run()
-    except PiTeamError as error:
-        return error
-    return None
 
 
 def paused_writer(world: World, item: str, stage: str) -> Sleeper:
@@ -383,17 +333,15 @@ STAGES = ["before its link", "between its link and its rename"]
 def test_publication_linked_during_the_rename_is_not_lost(world: World, stage: str) -> None:
     """A writer whose lock was stolen goes on at any call of the rename: it is in, once, or refused."""
     told = set()
-    for index, call in calls_of_a_rename(world, settled):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, rename):
         refusal, answer = rename_around(world, index, paused_writer(world, "late", stage))
-        where = f"call {index}: {call}: {answer!r}"
-        assert refusal is None, where
+        said = f"{where}: {answer!r}"
+        assert refusal is None, said
         told.add(type(answer))
-        assert isinstance(answer, TeamUnknown | TeamMoved | None), where
-        assert world.items(NEW).count("late") == (not isinstance(answer, TeamUnknown)), where
+        assert isinstance(answer, TeamUnknown | TeamMoved | None), said
+        assert world.items(NEW).count("late") == (not isinstance(answer, TeamUnknown)), said
         require_renamed(world, where)
-        assert world.state(NEW).privates == (), where
+        assert world.state(NEW).privates == (), said
     expected = {type(None), TeamMoved} | ({TeamUnknown} if stage == "before its link" else set())
     assert told == expected
 
@@ -402,63 +350,55 @@ def test_publication_linked_during_the_rename_is_not_lost(world: World, stage: s
 def test_member_that_joins_meanwhile_moves_the_team_back(world: World, stage: str) -> None:
     """Either the joining is refused and the team renamed, or the other way round; never both or neither."""
     ends = set()
-    for index, call in calls_of_a_rename(world, settled):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, rename):
         refusal, answer = rename_around(world, index, paused_writer(world, "alive:z", stage))
-        where = f"call {index}: {call}: {refusal!r}, {answer!r}"
+        said = f"{where}: {refusal!r}, {answer!r}"
         if isinstance(refusal, TeamActive):
             ends.add("moved back")
-            assert teams(world) == [OLD], where
-            assert world.items() == ("r1", "r2", "r3", "alive:z"), where
-            assert world.writer().append("goes on").value[-1] == "goes on", where
+            assert world.names() == [OLD], said
+            assert world.items() == ("r1", "r2", "r3", "alive:z"), said
+            assert world.writer().append("goes on").value[-1] == "goes on", said
         else:
             ends.add("renamed")
-            assert refusal is None, where
-            assert isinstance(answer, TeamUnknown), where
-            assert world.items(NEW) == ("r1", "r2", "r3", RENAMED), where
+            assert refusal is None, said
+            assert isinstance(answer, TeamUnknown), said
+            assert world.items(NEW) == ("r1", "r2", "r3", RENAMED), said
     assert ends == ({"moved back", "renamed"} if stage == "before its link" else {"moved back"})
 
 
 def test_two_processes_rename_at_once(world: World) -> None:
     """With the locks stolen the second does it all at any call of the first: the team is renamed once."""
-    for index, call in calls_of_a_rename(world, settled):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, rename):
         first, second = world.writer("first"), world.writer("second")
         first.fs.at_call(index).before(functools.partial(outcome, functools.partial(second.rename, OLD, NEW)))
         answer = outcome(functools.partial(first.rename, OLD, NEW))
-        where = f"call {index}: {call}: {answer!r}"
-        assert isinstance(answer, TeamUnknown | TeamMoved | TeamExists | None), where
+        said = f"{where}: {answer!r}"
+        assert isinstance(answer, TeamUnknown | TeamMoved | TeamExists | None), said
         require_renamed(world, where)
 
 
 def test_team_deleted_at_any_call_of_the_rename(world: World) -> None:
     """Nothing comes back: the team is deleted, or it was renamed before it could be."""
-    for index, call in calls_of_a_rename(world, settled):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, rename):
         renamer, other = world.writer("renamer"), world.writer("other")
         deleted: list[BaseException | None] = []
         renamer.fs.at_call(index).before(
             lambda other=other, deleted=deleted: deleted.append(outcome(other.delete))  # type: ignore[misc] # bound
         )
         answer = outcome(functools.partial(renamer.rename, OLD, NEW))
-        where = f"call {index}: {call}: {answer!r}, {deleted}"
+        said = f"{where}: {answer!r}, {deleted}"
         if deleted[0] is None:
-            assert teams(world) == [], where
-            assert isinstance(answer, TeamUnknown | TeamMoved), where
+            assert world.names() == [], said
+            assert isinstance(answer, TeamUnknown | TeamMoved), said
         else:
-            assert isinstance(deleted[0], TeamUnknown), where
-            assert answer is None, where
+            assert isinstance(deleted[0], TeamUnknown), said
+            assert answer is None, said
             require_renamed(world, where)
 
 
 def test_another_team_under_the_old_name_at_any_call(world: World) -> None:
     """The team is replaced while the rename is under way: what took its name is neither moved nor renamed."""
-    for index, call in calls_of_a_rename(world, settled):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, rename):
         renamer = world.writer("renamer")
         replaced: list[bool] = []
 
@@ -469,15 +409,15 @@ def test_another_team_under_the_old_name_at_any_call(world: World) -> None:
 
         renamer.fs.at_call(index).before(replace)
         answer = outcome(functools.partial(renamer.rename, OLD, NEW))
-        where = f"call {index}: {call}: {answer!r}"
+        said = f"{where}: {answer!r}"
         if not replaced:
-            assert answer is None, where
+            assert answer is None, said
         elif answer is None:
             assert world.items(NEW) == ("new", RENAMED), where  # it was there before the rename opened it
         else:
-            assert isinstance(answer, TeamMoved), where
-            assert world.items(OLD) == ("new",), where
-            assert NEW not in teams(world), where
+            assert isinstance(answer, TeamMoved), said
+            assert world.items(OLD) == ("new",), said
+            assert NEW not in world.names(), said
 
 
 def test_move_that_caught_another_team_is_undone(world: World) -> None:
@@ -488,7 +428,7 @@ def test_move_that_caught_another_team_is_undone(world: World) -> None:
     with pytest.raises(TeamMoved):
         renamer.rename(OLD, NEW)
     assert world.items(OLD) == ("new",)
-    assert NEW not in teams(world)
+    assert NEW not in world.names()
 
 
 def test_old_name_is_taken_when_the_team_has_to_move_back(world: World) -> None:
@@ -507,12 +447,10 @@ def test_old_name_is_taken_when_the_team_has_to_move_back(world: World) -> None:
 
 def test_observers_at_each_call(world: World) -> None:
     """Under the old name it is there or gone; under the new one gone, waiting for its record, or there."""
-    for index, call in calls_of_a_rename(world, settled):
-        clear(world)
-        settled(world)
+    for index, _, where in each_call(world, settled, rename):
         renamer = world.writer("renamer")
 
-        def look(where: str = f"call {index}: {call}") -> None:
+        def look(where: str = where) -> None:
             answers = [outcome(world.writer().reader(team, helping=False).read) for team in (OLD, NEW)]
             there = [answer is None for answer in answers]
             assert there.count(True) <= 1, where

@@ -207,6 +207,11 @@ class World:
         if not private:
             os.unlink(self.private(identifier, team))
 
+    def plant_stuck(self, item: str, *, private: bool) -> None:
+        """A team at revision 1, and above it what a killed writer linked and did not install."""
+        self.plant(1)
+        self.plant_pending(2, ("r1", item), item, private=private)
+
     # looking
 
     def state(self, team: str = TEAM) -> State:
@@ -246,7 +251,16 @@ class World:
                 taken[os.path.relpath(path, root)] = (stat.filemode(status.st_mode), content)
         return taken
 
+    def names(self) -> list[str]:
+        """What is in the teams directory, besides the locks."""
+        return sorted(name for name in os.listdir(self.path) if name != ".locks")
+
     # acting
+
+    def clear(self) -> None:
+        """Remove all that is in the teams directory."""
+        for name in os.listdir(self.path):
+            shutil.rmtree(os.path.join(self.path, name))
 
     def writer(self, name: str = "w", fs: FileSystem | None = None) -> Writer:
         return Writer(self, name, fs)
