@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pi_team.domain.model import Judge, Membership, Status, TeamState
     from pi_team.domain.operations import Change, Removal
 
+_PERHAPS = (OutcomeUnknown, TeamMoved)
+"""What an operation is refused with although it may have taken effect, or take effect later."""
 _RENEWED = 1_000
 """Milliseconds after a join from which on a presence was renewed since; half a heartbeat interval."""
 _BRIEF_POLL = 0.05
@@ -52,7 +54,7 @@ class Memberships(Administration):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
-        self._seats: dict[str, Seat] = {}
+        self._seats: dict[Membership, Seat] = {}  # by the pair: after a rename the token is not enough
 
     def close(self) -> None:
         """Let go of all descriptors. Memberships stay as they are: this is no leaving."""
@@ -91,7 +93,7 @@ class Memberships(Administration):
         except BaseException:
             seat.close()
             raise
-        self._seats[membership.token] = seat
+        self._seats[membership] = seat
         return membership
 
     def _take_alias(self, seat: Seat, alias: str, session: str, cwd: str, wait: float) -> Membership:
@@ -127,8 +129,11 @@ class Memberships(Administration):
                     if self._engine.clock.monotonic() >= until or not self._is_brief(seat, alias):
                         raise
                 self._engine.clock.sleep(_BRIEF_POLL)
-        except BaseException:
-            seat.forget(alias, token)
+        except PiTeamError as error:
+            # Where it may have taken effect the presence stays, as it does when this process is stopped: the
+            # member would be unknown to everybody without it, also once the process has ended.
+            if not isinstance(error, _PERHAPS):
+                seat.forget(alias, token)
             raise
 
     def _is_brief(self, seat: Seat, alias: str) -> bool:
@@ -161,7 +166,7 @@ class Memberships(Administration):
             seat = self._seat(owner)
             seat.forget(owner.alias, owner.token)
             seat.close()
-            del self._seats[owner.token]
+            del self._seats[owner]
 
     def heartbeat(self, owner: Membership, status: Status) -> None:
         """Say that the member lives; presence only, never the record, never a directory.
@@ -203,13 +208,14 @@ class Memberships(Administration):
         try:
             membership = self._engine.operate(team, rename, self._session(actor))
         except PiTeamError as error:
-            # An unknown outcome may come true, and the member is found under the new alias then. What was not
-            # announced here may be there rightly: the member has that name, or has been renamed to it.
-            if announced and seat is not None and actor is not None and not isinstance(error, OutcomeUnknown):
+            # What may have taken effect needs it. What was not announced here may be there rightly: the
+            # member has that name, or has been renamed to it.
+            if announced and seat is not None and actor is not None and not isinstance(error, _PERHAPS):
                 seat.forget(new, actor.token)
             raise
-        if myself and seat is not None and actor is not None:
+        if myself and seat is not None and actor is not None and membership is not None:
             seat.forget(alias, actor.token)
+            self._seats[membership] = self._seats.pop(actor)
         return membership
 
     def remove_member(self, team: str, alias: str, *, actor: Membership | None = None) -> Removal:
@@ -229,14 +235,14 @@ class Memberships(Administration):
 
     def _seat(self, owner: Membership) -> Seat:
         """The seat of a membership, also of one that another process joined (a helper that restarted)."""
-        seat = self._seats.get(owner.token)
+        seat = self._seats.get(owner)
         if seat is None:
             try:
                 directory = self._engine.store.open(owner.team)
             except TeamUnknown as error:
                 raise MembershipLost(f"there is no team {owner.team} any more") from error
             seat = Seat(directory, self._process_of(owner), self._engine.new_observer())
-            self._seats[owner.token] = seat
+            self._seats[owner] = seat
         return seat
 
     def _process_of(self, owner: Membership) -> Process:

@@ -14,7 +14,7 @@ import evidence
 from grounds import COMPLETED, Ground, as_given, ground, membership
 from interposition import InterposedFileSystem
 from nursery import Refused
-from pi_team.errors import AliasAlive, MembershipLost, OutcomeUnknown, PiTeamError
+from pi_team.errors import AliasAlive, MemberAlive, MembershipLost, OutcomeUnknown, PiTeamError
 from pi_team.mailbox import Mailbox
 
 if TYPE_CHECKING:
@@ -147,6 +147,31 @@ def test_self_rename_whose_answer_was_lost(field: Ground) -> None:
     assert (presence["token"], presence["status"]) == (alice.token, "busy")
     view = Mailbox(field.path).look("crew")
     assert {entry.member.alias: entry.displayed for entry in view.members}["anna"] == "busy"
+
+
+@pytest.mark.parametrize("operate", ["leave", "heartbeat"])
+def test_former_alias_after_a_self_rename(field: Ground, operate: str) -> None:
+    """Both pairs have one token: the old one writes no presence, and takes nothing from the new one.
+
+    A session that lost its seat would watch for two intervals like a one-shot command before it judges.
+    """
+    alice = membership(field.owners["alice"])
+    session = Mailbox(field.path, interval=30.0)
+    session.heartbeat(alice, "busy")
+    anna = session.rename_member("crew", "alice", "anna", actor=alice)
+    assert anna is not None
+    with pytest.raises(MembershipLost):
+        session.leave(alice) if operate == "leave" else session.heartbeat(alice, "idle")
+    names = {path.name for path in (field.crew / "presence").iterdir()}
+    assert "anna.json" in names
+    assert "alice.json" not in names
+    (field.crew / "presence" / "bob.json").unlink()
+    with pytest.raises(MemberAlive):  # at once, and not after 60 s of watching
+        session.remove_member("crew", "bob", actor=anna)
+    session.heartbeat(anna, "idle")
+    session.leave(anna)
+    assert "anna.json" not in {path.name for path in (field.crew / "presence").iterdir()}
+    session.close()
 
 
 def test_removal_settles_what_was_in_flight(field: Ground, mailbox: Mailbox) -> None:
