@@ -1,0 +1,65 @@
+/** What is kept of a run of the agent until it settles. */
+
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import type { JsonObject } from "./protocol.ts";
+
+/** Far above what the Python side keeps of a result, and far below what fits into a line. */
+const TEXT_CHARACTERS = 100_000;
+const FILES = 1_000;
+
+/** The parts of an assistant's message that matter here. */
+interface AssistantMessage {
+  readonly content: readonly { readonly type: string; readonly text?: string }[];
+  readonly stopReason: string;
+  readonly errorMessage?: string;
+}
+
+export class Run {
+  #text: string | null = null;
+  #stop: string | undefined;
+  #error: string | undefined;
+  #files = new Set<string>();
+
+  begin(): void {
+    this.#text = null;
+    this.#stop = undefined;
+    this.#error = undefined;
+    this.#files = new Set();
+  }
+
+  /** The files that were changed so far, as absolute paths. */
+  get files(): string[] {
+    return [...this.#files];
+  }
+
+  /** The assistant has said something; the last text counts, and how the last message ended. */
+  said({ content, stopReason, errorMessage }: AssistantMessage): void {
+    const text = content.map((part) => (part.type === "text" ? (part.text ?? "") : "")).join("");
+    if (text.trim() !== "") this.#text = text.slice(0, TEXT_CHARACTERS);
+    this.#stop = stopReason;
+    this.#error = errorMessage;
+  }
+
+  /** The run has failed before the assistant could say anything. */
+  failed(error: string): void {
+    this.#stop = "error";
+    this.#error = error;
+  }
+
+  /** A tool has changed a file; the path is the tool's argument. */
+  changed(path: unknown, cwd: string): void {
+    if (typeof path !== "string" || this.#files.size >= FILES) return;
+    const named = path.startsWith("@") ? path.slice(1) : path;
+    const home = named === "~" || named.startsWith("~/");
+    this.#files.add(home ? join(homedir(), named.slice(1)) : resolve(cwd, named));
+  }
+
+  /** What is to be said of the run when it has settled. */
+  settled(aborted: boolean): JsonObject {
+    // A run that settles without a word of the assistant did not get as far as asking the model.
+    const stop = aborted ? "aborted" : (this.#stop ?? "error");
+    const error = this.#error === undefined ? {} : { error: this.#error };
+    return { text: this.#text, stop, ...error, files: this.files };
+  }
+}

@@ -1,0 +1,308 @@
+/**
+ * One Pi session and the Python side that makes it a member: what Pi tells goes down, what the member does
+ * comes up. There is no policy here.
+ *
+ * An instance lives from `session_start` to `session_shutdown`. After that Pi's objects throw when they are
+ * touched, so whatever comes later is dropped.
+ */
+
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { getAgentDir, VERSION } from "@earendil-works/pi-coding-agent";
+import type { AutocompleteItem } from "@earendil-works/pi-tui";
+import { completed, NAMED, usage } from "./commands.ts";
+import { DONE, type Ended, GONE, Helper, type Listener } from "./helper.ts";
+import { extensionVersion, interpreter, MEND } from "./interpreter.ts";
+import { isObject, type JsonObject, objectOf, PROTOCOL, TeamError, textOf, told } from "./protocol.ts";
+import { Run } from "./run.ts";
+import { Tools } from "./tools.ts";
+import { Turns } from "./turns.ts";
+import { SHOWN, Widget } from "./views.ts";
+
+/** The type of the session entry that remembers a membership. */
+const MEMBERSHIP = "pi-team-membership";
+
+/** How often within how many milliseconds a Python side that ends is started again. */
+const RESTARTS = 3;
+const RESTART_WINDOW = 60_000;
+
+/** Milliseconds. */
+const HELLO_PATIENCE = 20_000;
+const COMPLETION_PATIENCE = 2_000;
+const SHUTDOWN_PATIENCE = 5_000;
+const KILL_PATIENCE = 1_000;
+
+export class TeamSession implements Listener {
+  readonly run = new Run();
+  readonly #pi: ExtensionAPI;
+  readonly #ctx: ExtensionContext;
+  readonly #turns: Turns;
+  readonly #tools: Tools;
+  readonly #widget: Widget;
+  #helper: Helper | undefined;
+  #starting: Promise<Helper> | undefined;
+  #restarts: number[] = [];
+  #closed = false;
+  #entry: JsonObject | undefined;
+  /** Why the membership has to be restored once the Python side is there. */
+  #restoring: string | undefined;
+  #joined = false;
+  #rules = "";
+
+  constructor(pi: ExtensionAPI, ctx: ExtensionContext) {
+    this.#pi = pi;
+    this.#ctx = ctx;
+    this.#turns = new Turns(pi, ctx, () => this.#unstarted());
+    this.#tools = new Tools(pi, (name, params) => this.#ask("tool", { name, params }));
+    this.#widget = new Widget(ctx);
+  }
+
+  // --- what Pi tells
+
+  /** Go on with the membership that this very session has remembered, without keeping Pi waiting. */
+  restore(reason: string): void {
+    this.#entry = remembered(this.#ctx);
+    if (this.#entry === undefined) return;
+    this.#restoring = reason;
+    this.#background(this.#started());
+  }
+
+  async command(line: string): Promise<void> {
+    if (line === "") return this.#show(usage());
+    try {
+      await this.#ask("command", { line });
+    } catch (error) {
+      this.#say("error", told(error));
+    }
+  }
+
+  /** What completes the text after `/team `; nothing where names cannot be had soon. */
+  async complete(prefix: string): Promise<AutocompleteItem[] | null> {
+    const known = completed(prefix);
+    if (known !== NAMED) return known;
+    const answer = await within(COMPLETION_PATIENCE, this.#ask("complete", { prefix }));
+    return itemsOf(answer?.["items"]);
+  }
+
+  /** A person has submitted something; until the agent starts on it, nothing else may begin. */
+  typed(): void {
+    this.#turns.submitted();
+    this.#tell("typed", { files: this.run.files });
+  }
+
+  promptOpened(): void {
+    this.#turns.promptOpened();
+  }
+
+  promptClosed(): void {
+    this.#turns.promptClosed();
+  }
+
+  /** A run is about to start: its system prompt gets the rules for peers. */
+  beforeRun(sections: Record<string, string>): void {
+    this.#turns.preparing();
+    this.run.begin();
+    if (this.#rules !== "") sections["pi-team"] = this.#rules;
+  }
+
+  /** The agent runs: from here on Pi tells when it settles, whatever happens. */
+  runStarted(): void {
+    this.#turns.unwatch();
+  }
+
+  settled(aborted: boolean): void {
+    this.#turns.unwatch();
+    this.#tell("settled", { ...this.run.settled(aborted), readiness: this.#turns.readiness });
+  }
+
+  /** Leave, and let the Python side end, before Pi goes on. */
+  async shutdown(reason: string): Promise<void> {
+    this.#turns.unwatch();
+    const helper = this.#helper ?? (await within(SHUTDOWN_PATIENCE, this.#starting));
+    if (helper !== undefined) await within(SHUTDOWN_PATIENCE, helper.request("shutdown", { reason }));
+    this.#closed = true;
+    await helper?.close(KILL_PATIENCE);
+  }
+
+  // --- what the Python side tells
+
+  async asked(method: string, params: JsonObject): Promise<JsonObject> {
+    if (this.#closed) throw new TeamError("CLOSED", "this session is over");
+    switch (method) {
+      case "ready":
+        return this.#turns.readiness;
+      case "deliver":
+        return this.#turns.deliver(params);
+      case "confirm":
+        return { yes: await this.#ctx.ui.confirm(textOf(params["title"]), textOf(params["message"])) };
+      default:
+        throw new TeamError("PROTOCOL", `this extension knows no ${method}`);
+    }
+  }
+
+  informed(method: string, params: JsonObject): void {
+    if (this.#closed) return;
+    try {
+      if (method === "state") this.#state(params);
+      else if (method === "remember") this.#remember(objectOf(params["entry"]));
+      else if (method === "show") this.#show(objectOf(params["entry"]));
+      else if (method === "notify") this.#say(textOf(params["level"]), textOf(params["text"]));
+      // Anything else is of a later version, and not needed where it is not known.
+    } catch (error) {
+      this.#say("error", told(error));
+    }
+  }
+
+  ended(helper: Helper, { quietly, reason }: Ended): void {
+    if (helper !== this.#helper) return;
+    this.#helper = undefined;
+    if (this.#closed || !(this.#joined || this.#restoring !== undefined)) return;
+    this.#restoring = "helper";
+    const now = Date.now();
+    this.#restarts = [...this.#restarts.filter((at) => now - at < RESTART_WINDOW), now];
+    if (this.#restarts.length > RESTARTS) {
+      this.#state({});
+      this.#say("error", `${reason}\nIt ended too often: this session receives nothing. /team status tries again.`);
+      return;
+    }
+    if (!quietly) this.#say("warning", `${reason}\nIt is started again.`);
+    this.#background(this.#started());
+  }
+
+  // --- the Python side
+
+  /** Ask the Python side, which is started where it is not there. */
+  async #ask(method: string, params: JsonObject): Promise<JsonObject> {
+    try {
+      return await (await this.#started()).request(method, params);
+    } catch (error) {
+      // It ends by itself when it was not needed for a while: perhaps just when this was asked.
+      const again = error instanceof TeamError && error.code === DONE && !this.#closed;
+      if (!again) throw error;
+      return await (await this.#started()).request(method, params);
+    }
+  }
+
+  /** Tell the Python side something that only matters to a member. */
+  #tell(method: string, params: JsonObject): void {
+    if (this.#joined && this.#helper !== undefined) this.#background(this.#helper.request(method, params));
+  }
+
+  #started(): Promise<Helper> {
+    if (this.#helper !== undefined) return Promise.resolve(this.#helper);
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = undefined;
+    });
+    return this.#starting;
+  }
+
+  async #start(): Promise<Helper> {
+    let helper: Helper | undefined;
+    try {
+      helper = new Helper(interpreter(), { ...process.env, PI_CODING_AGENT_DIR: getAgentDir() }, this);
+      const hello = await within(HELLO_PATIENCE, helper.request("hello", this.#hello()), "tell");
+      if (hello === undefined) throw new TeamError("SILENT", "the Python side of pi-team does not answer", MEND);
+      if (this.#closed) throw new TeamError("CLOSED", "this session is over");
+    } catch (error) {
+      this.#state({});
+      await helper?.close(KILL_PATIENCE);
+      throw error instanceof TeamError && error.code === GONE ? new TeamError(GONE, error.message, MEND) : error;
+    }
+    this.#helper = helper;
+    this.#background(this.#restored(helper));
+    return helper;
+  }
+
+  #hello(): JsonObject {
+    return {
+      protocol: PROTOCOL,
+      extension: extensionVersion(),
+      host: { name: "pi", version: VERSION },
+      mode: this.#ctx.mode,
+      session: { id: this.#ctx.sessionManager.getSessionId(), cwd: this.#ctx.cwd },
+      pid: process.pid,
+    };
+  }
+
+  async #restored(helper: Helper): Promise<void> {
+    const reason = this.#restoring;
+    if (reason === undefined) return;
+    await helper.request("restore", { entry: this.#entry ?? null, reason });
+    this.#restoring = undefined;
+  }
+
+  /** Let something go on by itself; its failure is told, and ends nothing. */
+  #background(work: Promise<unknown>): void {
+    work.catch((error: unknown) => {
+      const known = error instanceof TeamError && (error.code === DONE || (error.code === GONE && error.hint === ""));
+      if (!known) this.#say("error", told(error)); // what is known was told when it ended
+    });
+  }
+
+  // --- Pi
+
+  #unstarted(): void {
+    this.run.begin();
+    this.run.failed("Pi did not start the turn");
+    this.settled(false);
+  }
+
+  #state(params: JsonObject): void {
+    if (this.#closed) return;
+    this.#joined = typeof params["team"] === "string";
+    this.#rules = textOf(params["rules"]);
+    this.#widget.set(textOf(params["widget"]), textOf(params["state"]));
+    this.#tools.set(params["tools"] === true);
+  }
+
+  #remember(entry: JsonObject): void {
+    this.#entry = entry;
+    this.#pi.appendEntry(MEMBERSHIP, entry);
+  }
+
+  #show(entry: JsonObject): void {
+    this.#pi.appendEntry(SHOWN, entry);
+  }
+
+  #say(level: string, text: string): void {
+    if (this.#closed || text === "") return;
+    const kind = level === "error" || level === "warning" ? level : "info";
+    this.#ctx.ui.notify(text.startsWith("pi-team") ? text : `pi-team: ${text}`, kind);
+  }
+}
+
+/** The membership to go on with: of this session, not of one that it was forked from, and not left. */
+function remembered(ctx: ExtensionContext): JsonObject | undefined {
+  // Of all branches, because a session is a member and not the branch that a person looks at.
+  const entry = ctx.sessionManager
+    .getEntries()
+    .findLast((candidate) => candidate.type === "custom" && candidate.customType === MEMBERSHIP);
+  if (entry?.type !== "custom") return undefined;
+  const data = objectOf(entry.data);
+  const foreign = typeof data["session"] === "string" && data["session"] !== ctx.sessionManager.getSessionId();
+  return foreign || data["left"] === true ? undefined : data;
+}
+
+function itemsOf(value: unknown): AutocompleteItem[] | null {
+  const items = (Array.isArray(value) ? value : []).filter(isObject).map((item) => ({
+    value: textOf(item["value"]),
+    label: textOf(item["label"]),
+    description: textOf(item["description"]),
+  }));
+  return items.length > 0 ? items : null;
+}
+
+/** What comes of the work if it comes in time; a failure is nothing, unless it is to be told. */
+async function within<T>(patience: number, work: Promise<T> | undefined, failure?: "tell"): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, patience, undefined);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } catch (error) {
+    if (failure === "tell") throw error;
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}
