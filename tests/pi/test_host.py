@@ -195,7 +195,7 @@ def _child_of_rpc(pi: RpcPi) -> list[psutil.Process]:
     asked = pi.send("prompt", message="/child now")
     pi.answer(pi.dialog("confirm"), confirmed=True)
     pi.response(asked)
-    return pi.process.family()[1:]
+    return pi.process.family()
 
 
 def _child_of_terminal(pi: TerminalPi) -> list[psutil.Process]:
@@ -204,7 +204,7 @@ def _child_of_terminal(pi: TerminalPi) -> list[psutil.Process]:
     pi.until("Start it?")
     pi.press("enter")
     pi.until("started")
-    return pi.process.family()[1:]
+    return pi.process.family()
 
 
 def _assert_ended(pi: RpcPi | TerminalPi, children: Sequence[psutil.Process]) -> None:

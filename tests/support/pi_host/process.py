@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import time
@@ -46,13 +47,17 @@ class PiProcess:
         return self.popen.pid
 
     def family(self) -> list[psutil.Process]:
-        """The process and everything it has started that lives, the process first."""
+        """Everything that it has started and that lives: its descendants, and orphans of its session."""
+        found: set[psutil.Process] = set()
         with contextlib.suppress(psutil.NoSuchProcess):
-            parent = psutil.Process(self.pid)
-            family = [parent, *parent.children(recursive=True)]
-            self._seen.update(family)
-            return family
-        return []
+            found.update(psutil.Process(self.pid).children(recursive=True))
+        for process in psutil.process_iter():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if process.pid != self.pid and os.getsid(process.pid) == self.pid:
+                    found.add(process)
+        family = [process for process in found if _lives(process)]
+        self._seen.update(family)
+        return family
 
     def signal(self, number: int) -> None:
         """Send a signal to Pi alone."""
@@ -68,15 +73,16 @@ class PiProcess:
         if self.popen.poll() is None:
             self.signal(signal.SIGKILL)
         self.popen.wait()
-        return family[1:]
+        return family
 
     def sweep(self) -> None:
         """Kill whatever is left of it. For the end of a test: what a test expects it asserts before."""
-        self.family()
         if self.popen.poll() is None:
+            self.family()
             with contextlib.suppress(ProcessLookupError):
                 self.signal(signal.SIGKILL)
         self.popen.wait()
+        self.family()
         for process in self._seen:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()  # psutil looks at the start time first: never somebody else's process
