@@ -169,6 +169,22 @@ class LimitRecord(LimitError):
     default_hint = "Go on in a new team."
 
 
+class ProtocolError(PiTeamError):
+    """A host's message to its bridge is malformed, unknown, or out of its place."""
+
+    code = "PROTOCOL"
+    fault = "caller"
+    default_hint = "docs/session.md describes the messages."
+
+
+class ProtocolVersionError(PiTeamError):
+    """The host's extension and its bridge speak different versions of their protocol."""
+
+    code = "PROTOCOL_VERSION"
+    fault = "caller"
+    default_hint = "Run `pi-team pi install` again and restart Pi."
+
+
 # --- the team's present state ---------------------------------------------------------------------
 
 
@@ -373,6 +389,32 @@ class StorageError(PiTeamError):
     fault = "system"
     retryable = True
     default_hint = "Nothing was changed; mend the cause and repeat."
+
+
+class PiSettings(PiTeamError):
+    """Pi's settings cannot be read as Pi reads them, or have no place for an extension."""
+
+    code = "PI_SETTINGS"
+    fault = "state"
+    default_hint = "Mend the file by hand; it was left as it is."
+
+
+class PiConflict(PiTeamError):
+    """The TypeScript pi-team is in Pi, which has the same command and the same tools."""
+
+    code = "PI_CONFLICT"
+    fault = "state"
+    default_hint = "`pi list` shows it and `pi remove SOURCE` removes it; teams and messages are kept."
+
+
+class PiEnvironment(PiTeamError):
+    """The Python environment is not one that Pi's extension can be run from."""
+
+    code = "PI_ENVIRONMENT"
+    fault = "system"
+    default_hint = (
+        "Install pi-team to stay (`uv tool install`, `pipx install`, a venv) and repeat it from there."
+    )
 
 
 class TimedOut(PiTeamError):

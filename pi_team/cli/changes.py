@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pi_team.cli.display import state_of
 from pi_team.cli.objects import member_object, message_object
 from pi_team.cli.output import styled_status
-from pi_team.cli.wording import clock_time
+from pi_team.phrases import clock_time
 
 if TYPE_CHECKING:
     from pi_team.cli.output import Output

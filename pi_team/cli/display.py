@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from pi_team.cli.output import Cell, Column, styled_status
-from pi_team.cli.wording import ago, clock_time
+from pi_team.phrases import ago, clock_time
 from pi_team.text import harmless
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from pi_team.cli import display
 from pi_team.cli.objects import flow_look, members_look, messages_look
 from pi_team.cli.output import Cell, Column
 from pi_team.cli.parameters import json_option, team_argument
-from pi_team.cli.wording import plural, short_ids
 from pi_team.errors import PiTeamError
 from pi_team.mailbox import Mailbox
+from pi_team.phrases import plural, short_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

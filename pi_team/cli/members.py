@@ -9,8 +9,8 @@ import click
 
 from pi_team.cli.confirm import confirmed
 from pi_team.cli.parameters import json_option, member_argument, team_argument, yes_option
-from pi_team.cli.wording import plural
 from pi_team.mailbox import Mailbox
+from pi_team.phrases import plural
 
 if TYPE_CHECKING:
     from pi_team.cli.output import Output

@@ -14,9 +14,9 @@ from pi_team.cli.one_shot import joined, text_of
 from pi_team.cli.parameters import alias_argument, as_option, json_option, reply_option, team_argument
 from pi_team.cli.selection import parent_id
 from pi_team.cli.signals import shielded
-from pi_team.cli.wording import plural
 from pi_team.domain.model import Report
 from pi_team.mailbox import Mailbox
+from pi_team.phrases import plural
 from pi_team.text import first_line
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pi_team.cli import display
 from pi_team.cli.output import rich_table
-from pi_team.cli.wording import clock_time, short_ids
+from pi_team.phrases import clock_time, short_ids
 from pi_team.text import fit
 
 if TYPE_CHECKING:

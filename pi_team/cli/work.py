@@ -15,9 +15,9 @@ from pi_team.cli.objects import message_object
 from pi_team.cli.one_shot import joined
 from pi_team.cli.parameters import json_option, limit_option, member_argument, team_argument
 from pi_team.cli.signals import shielded
-from pi_team.cli.wording import clock_time
 from pi_team.errors import CommandNotFound
 from pi_team.mailbox import Mailbox
+from pi_team.phrases import clock_time
 from pi_team.text import first_line
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 LAYERS: Final = (
     {"_version", "clocks", "errors", "limits"},
-    {"json_text", "text"},
+    {"json_text", "phrases", "text"},
     {"domain", "record"},
     {"former", "presence", "teams", "tree"},
     {"relocation"},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_team.cli.wording import ago, clock_time, plural, short_ids
+from pi_team.phrases import ago, clock_time, plural, short_ids
 
 
 @pytest.mark.parametrize(

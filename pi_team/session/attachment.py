@@ -1,0 +1,177 @@
+"""Becoming a member, coming back as one, and ceasing to be one."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import attrs
+
+from pi_team.errors import AliasAlive, MembershipLost, OutcomeUnknown, PiTeamError, TeamMoved, TeamUnknown
+from pi_team.session import entries, wording
+from pi_team.session.effects import Watch
+
+if TYPE_CHECKING:
+    from pi_team.domain.model import Member, Membership
+    from pi_team.session.context import Context
+    from pi_team.session.entries import Entry, Pause
+
+__all__ = ["GONE", "Attachment"]
+
+GONE = (MembershipLost, TeamMoved, TeamUnknown)
+"""What the mailbox says when a membership, or its team, is not there any more."""
+
+
+class Attachment:
+    """The session's way into a team and out of it.
+
+    Args:
+        context: what the parts share.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    # --- in
+
+    def join(self, team: str, alias: str) -> None:
+        """Become a member. Raises what the mailbox raises."""
+        owner = self._take(team, alias)
+        self._attach(owner, None)
+
+    def _take(self, team: str, alias: str) -> Membership:
+        session = self._context.session
+        return self._context.mailbox.join(
+            team, alias, session=session.id, cwd=session.cwd, process=session.process
+        )
+
+    def _attach(self, owner: Membership, pause: Pause | None) -> None:
+        context = self._context
+        context.own(owner)
+        context.turns = 0
+        context.machine.fire("join" if pause is None else "restore")
+        if pause is not None:
+            context.hold(pause)
+        context.remember()
+        context.emit(Watch(owner.team))
+
+    def restore(self, value: object) -> None:
+        """Come back as what the host's session kept; nothing where it kept nothing, or another's."""
+        if value is None:
+            return
+        try:
+            entry = entries.read(value)
+        except entries.UnreadableEntry:
+            self._context.notify("warning", wording.UNREADABLE_ENTRY)
+            return
+        if entry is not None and entry.session == self._context.session.id:
+            self._context.kept(value)
+            self._come_back(entry)
+
+    def _come_back(self, entry: Entry) -> None:
+        context = self._context
+        try:
+            member = self._find(entry)
+            if member is None:
+                context.notify("warning", wording.gone(entry.team, entry.alias))
+                context.remember()
+                return
+            owner = self._take(member.team, member.alias)
+        except AliasAlive as error:
+            context.notify("error", wording.opened_twice(entry.team, entry.alias, error.message))
+            return
+        except PiTeamError as error:
+            context.notify("error", wording.not_restored(entry.team, entry.alias, error))
+            return
+        self._attach(owner, entry.paused)
+        kept = entry.alias if entry.alias != owner.alias else None
+        context.notify("info", wording.rejoined(owner.team, owner.alias, kept))
+        if entry.paused == "recovery":
+            context.notify("warning", wording.RECOVERY)
+
+    def _find(self, entry: Entry) -> Member | None:
+        """The session's own place by now: in the team that it knew, or, where that is gone, in another."""
+        mailbox = self._context.mailbox
+        with contextlib.suppress(TeamUnknown):
+            return self._own_place(entry.team, entry)
+        for team in mailbox.teams():
+            with contextlib.suppress(PiTeamError):  # what cannot be read is not where it can go
+                member = self._own_place(team, entry)
+                if member is not None:
+                    return member
+        return None
+
+    def _own_place(self, team: str, entry: Entry) -> Member | None:
+        members = [place.member for place in self._context.mailbox.look(team).members]
+        mine = [member for member in members if member.session == entry.session]
+        same = [member for member in mine if member.alias == entry.alias]
+        return next(iter(same or mine), None)
+
+    # --- out
+
+    def leave(self) -> bool:
+        """Leave, interrupting what is claimed; False where that was refused, and the session stays.
+
+        The reason for staying was told then.
+        """
+        context = self._context
+        team = context.owner.team
+        try:
+            self._leave()
+        except PiTeamError as error:
+            context.trouble(error, f"leave {team}")
+            return False
+        self._detach()
+        context.notify("info", wording.left(team))
+        return True
+
+    def _leave(self) -> None:
+        mailbox, owner = self._context.mailbox, self._context.owner
+        with contextlib.suppress(*GONE):
+            try:
+                mailbox.leave(owner)
+            except OutcomeUnknown:
+                mailbox.leave(owner)  # one that took effect makes this one find the membership gone
+
+    def close(self) -> None:
+        """Leave as far as possible; what the host's session keeps stays, so that it can come back."""
+        context = self._context
+        if context.is_joined:
+            with contextlib.suppress(PiTeamError):
+                self._leave()
+            context.own(None)
+            context.emit(Watch(None))
+        context.machine.fire("close")
+
+    def is_renamed(self) -> bool:
+        """Whether the session is a member under another alias, which it goes on under.
+
+        So it is after a rename of its own whose answer was lost: the token in the roster tells.
+        """
+        context = self._context
+        owner = context.owner
+        with contextlib.suppress(PiTeamError):
+            for place in context.mailbox.look(owner.team).members:
+                member = place.member
+                if member.token == owner.token and member.alias != owner.alias:
+                    context.rename(attrs.evolve(owner, alias=member.alias))
+                    return True
+        return False
+
+    def lose(self, error: PiTeamError) -> None:
+        """Be no member any more, after the mailbox said so; unless it was only renamed."""
+        context = self._context
+        if self.is_renamed():
+            return
+        team = context.owner.team
+        with contextlib.suppress(PiTeamError):
+            context.mailbox.leave(context.owner)  # lets go of what this process kept for it
+        self._detach()
+        context.notify("error", wording.lost(team, error.message))
+
+    def _detach(self) -> None:
+        context = self._context
+        context.machine.fire("detach")
+        context.own(None)
+        context.remember()
+        context.emit(Watch(None))

@@ -1,0 +1,341 @@
+"""A person's `/team` commands. What they show goes into the transcript, never into the model's context."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import attrs
+
+from pi_team.errors import MemberUnknown, OutcomeUnknown, PiTeamError, TeamActive, TeamUnknown
+from pi_team.phrases import plural
+from pi_team.session import bounds, shows, wording
+from pi_team.session.attachment import GONE
+from pi_team.session.effects import Confirm, Show
+from pi_team.text import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pi_team.session.attachment import Attachment
+    from pi_team.session.context import Context
+    from pi_team.session.events import Call, Command, Confirmed
+    from pi_team.session.reception import Reception
+
+_WAKE: Final = (
+    "Check in: say in a few lines what you are working on, what is done, and what you wait for. "
+    "Start nothing new."
+)
+_WORD: Final = re.compile(r"\S+")
+
+
+@attrs.frozen
+class Usage:
+    """A command for its user.
+
+    Attributes:
+        arguments: their names; one in brackets may be left out.
+        says: what the command does, in a few words.
+        joined: whether it is for members only.
+        rest: whether the last argument is the rest of the line as it is.
+    """
+
+    arguments: tuple[str, ...]
+    says: str
+    joined: bool = True
+    rest: bool = False
+
+
+COMMANDS: Final = {
+    "create": Usage(("TEAM",), "make a team", joined=False),
+    "delete": Usage(("TEAM",), "delete a team in which nobody is alive", joined=False),
+    "rename-team": Usage(("TEAM", "NEW"), "rename a team in which nobody is alive", joined=False),
+    "join": Usage(("TEAM", "ALIAS"), "make this session a member", joined=False),
+    "list": Usage((), "show the teams", joined=False),
+    "members": Usage((), "show your teammates"),
+    "remove": Usage(("ALIAS",), "take an offline member out of the team"),
+    "rename-member": Usage(("ALIAS", "NEW"), "rename yourself or an offline member"),
+    "status": Usage((), "show what this session does and who owes whom", joined=False),
+    "wake": Usage(("[MESSAGE]",), "ask every teammate to check in", rest=True),
+    "send": Usage(("ALIAS", "TEXT"), "queue a request", rest=True),
+    "note": Usage(("ALIAS", "TEXT"), "queue a note", rest=True),
+    "inbox": Usage((), "show the last messages, without taking them"),
+    "pause": Usage((), "claim nothing until resume"),
+    "resume": Usage((), "claim again"),
+    "leave": Usage((), "leave the team; present work is reported first"),
+}
+
+
+@attrs.frozen
+class _Question:
+    name: str
+    call: Call
+    act: Callable[[], bool]
+
+
+class Commands:
+    """Does what a person says.
+
+    Args:
+        context: what the parts share.
+        attachment: the way into the team.
+        reception: what the session does by itself.
+    """
+
+    def __init__(self, context: Context, attachment: Attachment, reception: Reception) -> None:
+        self._context = context
+        self._attachment = attachment
+        self._reception = reception
+        self._question: _Question | None = None
+        self._questions = 0
+
+    def run(self, event: Command) -> None:
+        """Do a command; it is answered when all that it shows has been shown."""
+        if not self._attempt(lambda: self._run(event)):
+            self._context.answer(event.call, {})
+
+    def _run(self, event: Command) -> bool:
+        """Whether the answer waits for a person."""
+        word, rest = _split(event.line)
+        usage = COMMANDS.get(word)
+        if usage is None:
+            self._explain(word)
+            return False
+        arguments = _arguments(usage, rest)
+        if arguments is None:
+            self._context.notify("error", f"Usage: {usage_line(word, usage)}")
+            return False
+        if usage.joined and not self._context.is_joined:
+            self._context.notify("error", wording.NOT_JOINED)
+            return False
+        method: Callable[..., Any] = getattr(self, f"_{word.replace('-', '_')}")
+        if word in {"delete", "remove"}:
+            return bool(method(event.call, *arguments))
+        method(*arguments)
+        return False
+
+    def _attempt(self, act: Callable[[], bool]) -> bool:
+        """Do it and tell of a refusal; whether the answer waits for a person."""
+        try:
+            return act()
+        except PiTeamError as error:
+            self._context.notify("error", wording.refusal_for_person(error))
+            if isinstance(error, GONE):
+                self._reception.poll()  # which finds out whether this membership is meant
+        return False
+
+    def _explain(self, word: str) -> None:
+        lines = [f"{usage_line(name, usage)} — {usage.says}" for name, usage in COMMANDS.items()]
+        if word not in {"", "help"}:
+            self._context.notify("error", f"There is no /team {word[:40]}. /team help shows what there is.")
+        else:
+            self._context.emit(Show(shows.entry("help", "/team", lines)))
+
+    # --- teams
+
+    def _create(self, team: str) -> None:
+        self._context.mailbox.create(team)
+        self._context.notify(
+            "info", f"Team {team} is there. /team join {team} ALIAS makes this session a member."
+        )
+
+    def _list(self) -> None:
+        teams = self._context.mailbox.teams()
+        lines = shows.capped(teams, bounds.ROSTER_ENTRIES) or ["none yet; /team create NAME makes one"]
+        self._context.emit(Show(shows.entry("list", plural(len(teams), "team"), lines)))
+
+    def _rename_team(self, team: str, new: str) -> None:
+        self._refuse_own(team, "renamed")
+        self._context.mailbox.rename_team(team, new)
+        self._context.notify("info", f"Team {team} is called {new} now.")
+
+    def _delete(self, call: Call, team: str) -> bool:
+        self._refuse_own(team, "deleted")
+        if team not in self._context.mailbox.teams():
+            raise TeamUnknown(f"there is no team {team}")
+
+        def act() -> bool:
+            self._context.mailbox.delete_team(team)
+            self._context.notify("info", f"Team {team} is deleted.")
+            return False
+
+        return self._ask(
+            call, act, f"Delete team {team}?", "Its members, messages and history are removed for good."
+        )
+
+    def _refuse_own(self, team: str, what: str) -> None:
+        if self._context.is_joined and self._context.owner.team == team:
+            raise TeamActive(
+                f"this session is in {team}, which cannot be {what} then", hint="/team leave first."
+            )
+
+    # --- membership
+
+    def _join(self, team: str, alias: str) -> None:
+        context = self._context
+        if context.is_joined:
+            owner = context.owner
+            context.notify("error", f"This session is {owner.alias} in {owner.team}: /team leave first.")
+            return
+        self._reception.joined()
+        self._attachment.join(team, alias)
+        context.notify("info", wording.joined(team, alias))
+        self._reception.poll()
+
+    def _leave(self) -> None:
+        self._reception.leave()
+
+    def _members(self) -> None:
+        self._context.emit(Show(shows.roster(self._context.mailbox.snapshot(self._context.owner))))
+
+    def _remove(self, call: Call, alias: str) -> bool:
+        context = self._context
+        owner = context.owner
+        if alias == owner.alias:
+            context.notify("error", "A session cannot remove itself: /team leave.")
+            return False
+        snapshot = context.mailbox.snapshot(owner)
+        if all(place.member.alias != alias for place in snapshot.members):
+            raise MemberUnknown(f"{alias!r} is not a member of {owner.team}")
+
+        def act() -> bool:
+            removal = context.mailbox.remove_member(owner.team, alias, actor=context.owner)
+            told = f"{removal.refused} refused, {removal.cancelled} cancelled, {removal.discarded} discarded"
+            context.notify("info", f"{alias} is no member of {owner.team} any more. Messages: {told}.")
+            return False
+
+        message = (
+            "Requests to it end as interrupted, requests from it are cancelled, "
+            "and notes and results to it are discarded. What was settled stays in the history."
+        )
+        return self._ask(call, act, f"Remove {alias} from {owner.team}?", message)
+
+    def _rename_member(self, alias: str, new: str) -> None:
+        context = self._context
+        owner = context.owner
+        try:
+            membership = context.mailbox.rename_member(owner.team, alias, new, actor=owner)
+        except OutcomeUnknown:
+            if alias == owner.alias and self._attachment.is_renamed():
+                context.notify("info", f"{alias} is called {new} now.")
+                return
+            raise
+        if alias == owner.alias and membership is not None:
+            context.rename(membership)
+        context.notify("info", f"{alias} is called {new} now.")
+
+    def _pause(self) -> None:
+        context = self._context
+        if context.machine.state == "leaving":
+            context.notify("info", wording.LEAVING)
+            return
+        context.hold("explicit")
+        context.remember()
+        context.notify("info", wording.PAUSED if context.work is None else wording.PAUSING)
+
+    def _resume(self) -> None:
+        context = self._context
+        was_paused = context.pause is not None
+        context.lift()
+        context.remember()
+        context.notify("info", wording.RESUMED if was_paused else wording.ALREADY_RECEIVING)
+        self._reception.poll()
+
+    # --- messages
+
+    def _send(self, alias: str, text: str) -> None:
+        self._post("request", alias, text)
+
+    def _note(self, alias: str, text: str) -> None:
+        self._post("note", alias, text)
+
+    def _post(self, kind: Literal["request", "note"], alias: str, text: str) -> None:
+        mailbox, owner = self._context.mailbox, self._context.owner
+        message = mailbox.send(owner, alias, kind=kind, subject=first_line(text), body=text)
+        self._context.emit(Show(shows.sent(message)))
+
+    def _wake(self, text: str = _WAKE) -> None:
+        """A request to every teammate; for whom it could not be queued is said, and why."""
+        context = self._context
+        snapshot = context.mailbox.snapshot(context.owner)
+        others = [place.member.alias for place in snapshot.members if place.member.alias != snapshot.alias]
+        queued, refused = [], []
+        for alias in others:
+            try:
+                context.mailbox.send(
+                    context.owner, alias, kind="request", subject=first_line(text), body=text
+                )
+                queued.append(alias)
+            except GONE:
+                raise
+            except PiTeamError as error:
+                refused.append(f"not queued for {alias}: {wording.refusal_for_person(error)}")
+        lines = [f"queued for {', '.join(queued) or 'nobody'}", *shows.capped(refused, bounds.LIST_ENTRIES)]
+        context.emit(
+            Show(shows.entry("sent", f"Check-in asked of {plural(len(queued), 'teammate')}", lines, text))
+        )
+
+    # --- looks
+
+    def _inbox(self) -> None:
+        self._context.emit(Show(shows.inbox(self._context.mailbox.snapshot(self._context.owner))))
+
+    def _status(self) -> None:
+        context = self._context
+        if not context.is_joined:
+            context.notify("info", wording.NOT_JOINED)
+            return
+        snapshot = context.mailbox.snapshot(context.owner)
+        now = context.clock.wall()
+        context.emit(Show(shows.status(snapshot, context.doing, context.turns, context.cap, now)))
+
+    # --- questions
+
+    def _ask(self, call: Call, act: Callable[[], bool], title: str, message: str) -> bool:
+        if self._question is not None:
+            self._context.notify("error", wording.OPEN_QUESTION)
+            return False
+        self._questions += 1
+        self._question = _Question(f"q{self._questions}", call, act)
+        self._context.emit(Confirm(self._question.name, title, message))
+        return True
+
+    def confirmed(self, event: Confirmed) -> None:
+        """Do what was asked about, or not."""
+        question = self._question
+        if question is None or question.name != event.question:
+            return
+        self._question = None
+        if event.yes:
+            self._attempt(question.act)
+        else:
+            self._context.notify("info", wording.UNCONFIRMED)
+        self._context.answer(question.call, {})
+
+
+def usage_line(name: str, usage: Usage) -> str:
+    """The command with the names of its arguments."""
+    return " ".join(["/team", name, *usage.arguments])
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The first word, and what follows it."""
+    match = _WORD.search(text)
+    return ("", "") if match is None else (match[0], text[match.end() :].strip())
+
+
+def _arguments(usage: Usage, rest: str) -> list[str] | None:
+    """The arguments; None where they are too few or too many."""
+    names = list(usage.arguments)
+    optional = sum(name.startswith("[") for name in names)
+    found: list[str] = []
+    while rest and len(found) < len(names):
+        if usage.rest and len(found) == len(names) - 1:
+            found.append(rest)
+            rest = ""
+        else:
+            word, rest = _split(rest)
+            found.append(word)
+    if rest or len(found) < len(names) - optional:
+        return None
+    return found
