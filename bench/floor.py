@@ -1,26 +1,23 @@
 """The floor: a tight loop of the system calls that a send makes, on the same bytes, and of nothing else.
 
-The calls of the port are recorded from real sends (a `FileSystem` of our own under a mailbox); those of the
-lock library, which does not use the port, are written down below from a trace of it. Both become the source
-of a Python function without a branch or a loop, one line a call, in which only the names of slots and
-private files are arguments, since they are new in each send. `bench/run.py --show-floor` prints one.
+They are recorded from real sends (a `FileSystem` of our own under a mailbox) and become the source of a
+Python function without a branch or a loop, one line a call, in which only the names of slots and private
+files are arguments, since they are new in each send. `bench/run.py --show-floor` prints one.
 
-Not in it: getpid, geteuid, getrandom and clocks, which need no file and no time that could be measured here.
+Not in it: getpid, geteuid, getrandom, flock and clocks, which take no time that could be measured here.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 import re
-import sys
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from bench.team import TEAM, BenchMailbox, settled, team_of, text
+from bench.team import BenchMailbox, settled, team_of, text
 from pi_team.record.filesystem import OsFileSystem
 
 if TYPE_CHECKING:
@@ -28,67 +25,11 @@ if TYPE_CHECKING:
 
     from pi_team.domain.model import Membership, Message
 
-# --- the calls of the lock library ----------------------------------------------------------------
 
-LOCK_LIBRARY: Final = "filelock 4.3.1"
-"""What was traced: `strace -f` of one `SoftFileLock.acquire(blocking=False)` and one `release()`."""
-_OWN_PATH: Final = "each directory on the path of the lock, from the root"
-_ACQUIRE: Final = (
-    ("lstat", _OWN_PATH),
-    ("mkdir", "directory", "fails"),
-    ("stat", "directory"),
-    ("open", "lock", "os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, 'O_PATH', 0)", "fails"),
-    ("lstat", "lock", "fails"),
-    ("open", "lock", "os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC"),
-    ("fstat", "marker"),
-    ("fchmod", "marker"),
-    ("stat", "/proc/self/ns/pid"),
-    ("uname", ""),
-    ("readlink", "/proc/self"),
-    ("read", "/proc/self/status"),
-    ("stat", "/proc/thread-self/ns/time"),
-    ("read", "/proc/self/stat"),
-    ("write", "marker"),
-)
-_RELEASE: Final = (
-    ("lstat", "lock"),
-    ("unlink", "lock"),
-    ("close", "marker"),
-)
-_MARKER: Final = b"16947\nvm\n33646608544701816638944108675440120\n12345678901234567\n\n\n\n"
-"""67 bytes: process id, host and start, as the library writes them."""
+# --- the calls of the port ------------------------------------------------------------------------
 
-
-def _library_lines(calls: tuple[tuple[str, ...], ...], lock: str) -> list[str]:
-    directory = os.path.dirname(lock)
-    place = {"lock": repr(lock), "directory": repr(directory)}
-    lines: list[str] = []
-    for call, operand, *more in calls:
-        if operand.startswith("/proc") and sys.platform != "linux":
-            continue
-        where = place.get(operand, repr(operand))
-        if operand == _OWN_PATH:
-            parts = directory.split("/")
-            lines += [f"os.lstat({'/'.join(parts[:depth])!r})" for depth in range(2, len(parts) + 1)]
-        elif operand == "marker":
-            lines.append(
-                {"fchmod": "os.fchmod(marker, 0o600)", "write": f"os.write(marker, {_MARKER!r})"}.get(
-                    call, f"os.{call}(marker)"
-                )
-            )
-        elif call == "open":
-            line = f"os.open({where}, {more[0]}, 0o600)"
-            lines.append(_failing(line) if "fails" in more else f"marker = {line}")
-        elif call == "read":  # as io.open and read do it
-            lines += [
-                f"file = os.open({where}, os.O_RDONLY | os.O_CLOEXEC)",
-                "os.fstat(file); os.isatty(file); os.lseek(file, 0, 1); os.lseek(file, 0, 1); os.fstat(file)",
-                "os.read(file, 8192); os.read(file, 8192); os.close(file)",
-            ]
-        else:
-            line = f"os.{call}({where if operand else ''})"
-            lines.append(_failing(line) if "fails" in more else line)
-    return lines
+_SHORT: Final = 100
+"""Bytes up to which what is written stands in the source as it is."""
 
 
 def _failing(line: str) -> str:
@@ -105,8 +46,6 @@ class _Ignored:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         return kind is not None and issubclass(kind, OSError)
 
-
-# --- the calls of the port ------------------------------------------------------------------------
 
 _ONE_NAME: Final = ("open_dir", "open_read", "create", "mkdir", "stat", "unlink", "rmdir", "touch")
 _ONE_DESCRIPTOR: Final = ("fstat", "read", "write", "fsync", "close", "listdir")
@@ -190,22 +129,17 @@ class Replay:
 
     Args:
         calls: what was recorded.
-        lock: the path of the stable lock, whose library makes calls of its own.
     """
 
-    def __init__(self, calls: list[Call], lock: str) -> None:
+    def __init__(self, calls: list[Call]) -> None:
         self._names = _Names()
         self._data: dict[str, bytes] = {}
-        lines = [
-            *(f"{line}  # {LOCK_LIBRARY}: acquire" for line in _library_lines(_ACQUIRE, lock)),
-            *self._port_lines(calls),
-            *(f"{line}  # {LOCK_LIBRARY}: release" for line in _library_lines(_RELEASE, lock)),
-        ]
+        lines = self._port_lines(calls)
         self.calls = calls
         self.source = "def replay(names):\n" + "".join(f"    {line}\n" for line in lines)
         fs = OsFileSystem()
         scope: dict[str, Any] = {name: getattr(fs, name) for name in _DESCRIPTORS}
-        scope |= {"os": os, "ignored": _Ignored(), **self._data}
+        scope |= {"ignored": _Ignored(), **self._data}
         exec(compile(self.source, "<floor>", "exec"), scope)  # our own source, made above
         self.run: Callable[[list[str]], None] = scope["replay"]
 
@@ -222,7 +156,7 @@ class Replay:
                     arguments.append(variables[argument])
                 elif position in _NAMES.get(call.method, ()):
                     arguments.append(self._names.expression(argument))
-                elif isinstance(argument, bytes) and len(argument) > len(_MARKER):
+                elif isinstance(argument, bytes) and len(argument) > _SHORT:
                     name = f"record_of_{len(argument)}_bytes"
                     self._data[name] = argument
                     arguments.append(name)
@@ -255,7 +189,6 @@ class Floor:
 
     def __init__(self, path: str, messages: int, period: int, history: int) -> None:
         self._recorder = RecordingFileSystem()
-        self._lock = os.path.join(path, ".locks", f"{TEAM}.lock")
         with_team = BenchMailbox(path, filesystem=self._recorder)
         sender, _ = team_of(with_team, messages)
         planted = settled(messages, "ann", "ben")
@@ -273,7 +206,7 @@ class Floor:
     def _recorded(self, publication: Callable[[], object]) -> Replay:
         self._recorder.calls.clear()
         publication()
-        return Replay(list(self._recorder.calls), self._lock)
+        return Replay(list(self._recorder.calls))
 
     @property
     def example(self) -> Replay:

@@ -2,33 +2,37 @@
 
 Safety never depends on them: a lock can be stolen from a paused holder, and the publication protocol
 is right all the same. The stable lock is a `filelock.SoftFileLock` outside the team's directory, so that
-a rename or a deletion fences stale writers without re-creating it. The compatibility lock lies inside,
-where peers before 0.6 look; it is a plain exclusive create, because a library that creates missing
-parents would resurrect a deleted team.
+a rename or a deletion fences stale writers without re-creating it. A process takes it by the library once;
+from then on it makes a free one itself, with the text that the library wrote, and leaves to the library what
+is there already: whether its holder is dead or its lifetime over, and taking it over then. The library reads
+/proc each time, which costs as much as everything else that a write computes.
+The compatibility lock lies inside, where peers before 0.6 look; it is a plain exclusive create, because a
+library that creates missing parents would resurrect a deleted team.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import random
 import threading
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pi_team.errors import Busy, RecordUnsafe
 from pi_team.limits import LOCK_LIFETIME, LOCK_POLL_INTERVAL, SLOW_NOTICE
+from pi_team.record import turns
 from pi_team.record.filesystem import (
     FileSystem,
+    close_quietly,
     file_fault,
     open_private_dir,
+    open_private_file,
     read_all,
-    same_file,
     storage_error,
-    unlink_quietly,
-    write_all,
 )
+from pi_team.record.markers import remove_marker, take_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,10 +49,6 @@ _FULL_LOOK_INTERVAL: Final = 0.1
 between only the lock's name is looked at, which costs a hundredth of an attempt."""
 _NEXT_LOOK: Final = 0.0005
 """Seconds after which whoever is next looks first whether the lock is free."""
-_TURN_LOOK: Final = (0.01, 0.001)
-"""Seconds between two looks of the others whether they are next: when they begin to wait, and at least."""
-_TURN_HALVED: Final = 0.02
-"""Seconds of waiting after which that has halved: who waits for long comes before who just came."""
 _FUTURE: Final = 1.0
 """Seconds by which a lock may be dated after now before the clock must have stepped back."""
 
@@ -112,6 +112,7 @@ class Locks:
         self._is_dead = is_dead
         self._lifetime = lifetime
         self._local = threading.local()
+        self._text: tuple[int, bytes] | None = None
 
     @contextlib.contextmanager
     def stable(self, *teams: str, patience: Patience, team_fd: int | None = None) -> Iterator[None]:
@@ -127,12 +128,11 @@ class Locks:
             RecordUnsafe: the directory of the locks is not ours alone.
             StorageError: the system refused.
         """
-        self._ensure_directory()
         with contextlib.ExitStack() as held:
+            locks_fd = self._open_directory()
+            held.callback(close_quietly, self._fs, locks_fd)
             for team in sorted(set(teams)):
-                lock = self._library_lock(team)
-                self._acquire(lock, team, patience, team_fd)
-                held.callback(_release, lock)
+                held.callback(self._acquire(team, locks_fd, patience, team_fd))
             yield
 
     @contextlib.contextmanager
@@ -142,27 +142,30 @@ class Locks:
         Raises:
             Busy, RecordUnsafe, StorageError: as for :meth:`stable`.
         """
+        # Who holds it: a writer that finds it need not wait for a dead one. Peers do not look inside.
+        text = self._owner().encode()
         try:
-            while (fd := self._try_compatibility(team_fd)) is None:
+            while (release := take_marker(self._fs, COMPATIBILITY_LOCK, team_fd, text)) is None:
+                self._reclaim_compatibility(team_fd)
                 patience.wait(f"an older pi-team that holds {team}/{COMPATIBILITY_LOCK}")
         except OSError as error:
             raise storage_error(error, f"cannot lock team {team}") from error
         try:
             yield
         finally:
-            self._release_compatibility(fd, team_fd)
+            release()
 
     # --- the stable lock
 
-    def _ensure_directory(self) -> None:
+    def _open_directory(self) -> int:
         shown = self._directory
         try:
             try:
-                self._fs.close(open_private_dir(self._fs, shown, None, shown))
+                return open_private_dir(self._fs, shown, None, shown)
             except FileNotFoundError:
                 with contextlib.suppress(FileExistsError):
                     self._fs.mkdir(shown)
-                self._fs.close(open_private_dir(self._fs, shown, None, shown))
+                return open_private_dir(self._fs, shown, None, shown)
         except OSError as error:
             raise storage_error(error, f"cannot use {shown}") from error
 
@@ -182,16 +185,14 @@ class Locks:
                 known[key] = SoftFileLock(self._lock_path(team), mode=0o600, lifetime=self._lifetime)
         return known[key]
 
-    def _acquire(self, lock: SoftFileLock, team: str, patience: Patience, team_fd: int | None) -> None:
-        """Take the lock in turn: of all who wait, one is next, and the others wait to be that.
-
-        Otherwise whoever releases the lock finds it free before anybody else looks, again and again, and all
-        who wait wake up for one lock.
-        """
-        is_next = seems_free = _take_turn(team_fd)  # as a rule: nobody waits, so nobody holds it
+    def _acquire(
+        self, team: str, locks_fd: int, patience: Patience, team_fd: int | None
+    ) -> Callable[[], None]:
+        """Take the lock in turn; what releases it."""
+        is_next = seems_free = turns.take_turn(team_fd)  # as a rule: nobody waits, so nobody holds it
         since = self._clock.monotonic()
         try:
-            while not (seems_free and self._attempt(lock, team)):
+            while not seems_free or (release := self._attempt(team, locks_fd)) is None:
                 if is_next:
                     self._await_change(team, patience, since)
                     seems_free = True
@@ -201,26 +202,50 @@ class Locks:
                     seems_free = not is_next or self._seems_free(team)
         finally:
             if is_next:
-                _end_turn(team_fd)
+                turns.end_turn(team_fd)
+        return release
 
-    def _attempt(self, lock: SoftFileLock, team: str) -> bool:
-        from filelock import Timeout  # noqa: PLC0415 - as above
+    def _attempt(self, team: str, locks_fd: int) -> Callable[[], None] | None:
+        """Take the lock if it is free or abandoned; what releases it, or None."""
+        try:
+            if self._text is not None and self._text[0] == os.getpid():
+                with contextlib.suppress(FileNotFoundError):  # the library makes that directory anew
+                    release = take_marker(self._fs, f"{team}.lock", locks_fd, self._text[1])
+                    if release is not None:
+                        return release
+            return self._attempt_by_library(team, locks_fd)
+        except OSError as error:
+            raise storage_error(error, f"cannot lock team {team}") from error
 
+    def _attempt_by_library(self, team: str, locks_fd: int) -> Callable[[], None] | None:
+        from filelock import Timeout  # noqa: PLC0415 - as below
+
+        lock = self._library_lock(team)
         try:
             lock.acquire(blocking=False)
         except Timeout:
-            return False
-        except OSError as error:
-            raise storage_error(error, f"cannot lock team {team}") from error
-        return True
+            return None
+        self._learn_text(team, locks_fd)
+        return partial(_release, lock)
+
+    def _learn_text(self, team: str, locks_fd: int) -> None:
+        """Remember what the library writes for this process, which is the same each time."""
+        with contextlib.suppress(OSError, RecordUnsafe):
+            name, pid = f"{team}.lock", os.getpid()
+            fd, _ = open_private_file(self._fs, name, locks_fd, name, _LOCK_BYTES)
+            try:
+                text = read_all(self._fs, fd, _LOCK_BYTES)
+            finally:
+                close_quietly(self._fs, fd)
+            if text.startswith(b"%d\n" % pid):  # else it has been stolen this moment
+                self._text = (pid, text)
 
     def _await_turn(self, team: str, patience: Patience, team_fd: int | None) -> bool:
         """Wait to be next; False after a while, since who is next may have been stopped."""
         began = self._clock.monotonic()
         while (waited := self._clock.monotonic() - began) < _FULL_LOOK_INTERVAL:
-            first, least = _TURN_LOOK
-            patience.wait(_holder_of(team), max(first / (1 + waited / _TURN_HALVED), least))
-            if _take_turn(team_fd):
+            patience.wait(_holder_of(team), turns.interval(waited))
+            if turns.take_turn(team_fd):
                 return True
         return False
 
@@ -259,20 +284,6 @@ class Locks:
 
     # --- the compatibility lock
 
-    def _try_compatibility(self, team_fd: int) -> int | None:
-        try:
-            fd = self._fs.create(COMPATIBILITY_LOCK, team_fd)
-        except FileExistsError:
-            self._reclaim_compatibility(team_fd)
-            return None
-        try:
-            # Who holds it: a writer that finds it need not wait for a dead one. Peers do not look inside.
-            write_all(self._fs, fd, self._owner().encode())
-        except BaseException:
-            self._release_compatibility(fd, team_fd)
-            raise
-        return fd
-
     def _reclaim_compatibility(self, team_fd: int) -> None:
         """Remove the lock where its holder is dead or its lifetime over; the stable lock is held."""
         try:
@@ -288,22 +299,9 @@ class Locks:
             owner = read_all(self._fs, fd, _LOCK_BYTES).decode(errors="replace")
             abandoned = self._age(status, COMPATIBILITY_LOCK, team_fd) >= self._lifetime
             if abandoned or (owner and self._is_dead(owner)):
-                self._unlink_own(fd, team_fd)
+                remove_marker(self._fs, fd, COMPATIBILITY_LOCK, team_fd)
         finally:
             self._fs.close(fd)
-
-    def _release_compatibility(self, fd: int, team_fd: int) -> None:
-        # What was published stays published whatever happens to the lock, which would expire anyway.
-        with contextlib.suppress(OSError):
-            self._unlink_own(fd, team_fd)
-        with contextlib.suppress(OSError):
-            self._fs.close(fd)
-
-    def _unlink_own(self, fd: int, team_fd: int) -> None:
-        """Remove the name only where it still is the open file, which the descriptor pins."""
-        with contextlib.suppress(FileNotFoundError):
-            if same_file(self._fs.fstat(fd), self._fs.stat(COMPATIBILITY_LOCK, team_fd)):
-                unlink_quietly(self._fs, COMPATIBILITY_LOCK, team_fd)
 
 
 def _release(lock: SoftFileLock) -> None:
@@ -314,26 +312,3 @@ def _release(lock: SoftFileLock) -> None:
 
 def _holder_of(team: str) -> str:
     return f"another writer that holds the lock of team {team}"
-
-
-def _take_turn(team_fd: int | None) -> bool:
-    """Become the next to take the lock, by a `flock` of the team's directory; whether nobody else is.
-
-    It orders who waits and guards nothing: the kernel takes it from who dies, and where there is no such
-    lock, or no directory, everybody is next.
-    """
-    if team_fd is None:
-        return True
-    try:
-        fcntl.flock(team_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _end_turn(team_fd: int | None) -> None:
-    if team_fd is not None:
-        with contextlib.suppress(OSError):
-            fcntl.flock(team_fd, fcntl.LOCK_UN)

@@ -104,7 +104,7 @@ def test_the_floor_makes_the_calls_of_a_send_and_leaves_what_a_send_leaves(tmp_p
     floor = Floor(str(tmp_path), messages=2, period=2, history=3)
     methods = [call.method for call in floor.example.calls]
     assert [methods.count(method) for method in ("fsync", "link", "rename")] == [2, 1, 1]
-    assert floor.example.source.count("acquire") > floor.example.source.count("release") > 0
+    assert [floor.example.source.count(f"{call}('crew.lock'") for call in ("create", "unlink")] == [1, 1]
     team = tmp_path / "crew"
     before = {path.name for path in (team / "revisions").iterdir()}
     record = os.stat(team / "state.json").st_ino

@@ -20,8 +20,6 @@ from worlds import TEAM, StillClock, World, Writer, put
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from filelock import SoftFileLock
-
 
 class NotedClock(StillClock):
     """Notes each sleep, and does something at one of them."""
@@ -137,9 +135,9 @@ def test_who_has_waited_for_its_turn_looks_before_it_tries(
     tries: list[str] = []
     attempt = writer.locks._attempt
 
-    def noting(lock: SoftFileLock, team: str) -> bool:
+    def noting(team: str, locks_fd: int) -> Callable[[], None] | None:
         tries.append(team)
-        return attempt(lock, team)
+        return attempt(team, locks_fd)
 
     monkeypatch.setattr(writer.locks, "_attempt", noting)
     with contextlib.ExitStack() as other:

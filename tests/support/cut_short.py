@@ -27,12 +27,12 @@ def outcome(run: Callable[[], object]) -> PiTeamError | None:
 
 
 def each_call(
-    world: World, plant: Callable[[World], None], act: Callable[[Writer], object]
+    world: World, plant: Callable[[World], None], act: Callable[[Writer], object], *, locked: bool = False
 ) -> Iterator[tuple[int, Call, str]]:
     """Each call that `act` makes, the world planted anew: its index, itself, and its name for a report."""
     world.clear()
     plant(world)
-    model = world.writer()
+    model = Writer(world, "w", locked=locked)
     act(model)
     assert model.fs.calls
     for index, call in enumerate(model.fs.calls):
