@@ -53,6 +53,9 @@ SECTIONS: Final = {
         "rename-member": Entry("members", "Give a member that is offline another alias."),
         "remove": Entry("members", "Remove a member that is offline."),
     },
+    "The Pi coding agent": {
+        "pi": Entry("pi", "Put the Pi extension into Pi's settings, or take it out."),
+    },
     "Mend": {
         "doctor": Entry("doctor", "Check files, permissions and locks; say what mends them."),
         "recover": Entry("doctor", "Restore an intact revision of a damaged record."),

@@ -10,6 +10,8 @@ from pi_team.cli.confirm import confirmed
 from pi_team.cli.output import Cell, Column
 from pi_team.cli.parameters import any_team_argument, json_option, team_argument, yes_option
 from pi_team.errors import RecordCorrupt, RecordMissing, RecordUnsafe
+from pi_team.hosts.pi import checkup
+from pi_team.hosts.pi.installation import Installation
 from pi_team.mailbox import Mailbox
 
 if TYPE_CHECKING:
@@ -36,12 +38,14 @@ _HISTORY_COLUMNS: Final = (
 @json_option
 @click.pass_obj
 def doctor(output: Output, *, team: str | None) -> int:
-    """Check the teams directory and TEAM, or every team; change nothing.
+    """Check the teams directory and TEAM, or every team and the extension in Pi; change nothing.
 
     Says of each fault which command mends it. Exit status 1 when there is one.
     """
     mailbox = Mailbox(notice=output.remark)
     findings = mailbox.doctor(team)
+    if team is None:
+        findings += checkup.examine(Installation())
     output.json({"path": mailbox.path, "findings": [finding.to_json() for finding in findings]})
     for finding in findings:
         _print(output, finding)
