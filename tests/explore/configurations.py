@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 import directories
 import scenarios
-
-FULL: Final = "PI_TEAM_EXPLORE"
-"""Set to `full` in the environment for the full run."""
 
 ORDINARY: Final = (
     scenarios.writers(2, 1, bound=None),
@@ -38,8 +34,3 @@ THOROUGH: Final = (
     directories.renaming(None),
     directories.deleting(2),
 )
-
-
-def wanted_full() -> bool:
-    """Whether the environment asks for the full run."""
-    return os.environ.get(FULL) == "full"

@@ -13,8 +13,9 @@ import pytest
 import configurations
 import replay
 import scenarios
-from configurations import ORDINARY, THOROUGH, wanted_full
+from configurations import ORDINARY, THOROUGH
 from explorer import Explorer, Report
+from length import LONG
 from pi_team.record.attempt import Attempt
 from replay import DriftError
 
@@ -58,7 +59,7 @@ def marked(scenario: Scenario) -> object:
     )
 
 
-WANTED = ORDINARY + (THOROUGH if wanted_full() else ())
+WANTED = ORDINARY + (THOROUGH if LONG else ())
 
 
 @pytest.mark.parametrize("scenario", [marked(scenario) for scenario in WANTED])

@@ -7,13 +7,13 @@ rule removed must break safety, so that the schedules are known to reach what ea
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from length import LONG
 from pi_team.presence.heartbeat import Presence, Sighting
 from pi_team.presence.judging import Observer
 
@@ -202,7 +202,7 @@ def test_nobody_living_is_judged_dead(steps: list[Step]) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 @given(steps=STEPS)
-@settings(max_examples=5_000 if os.environ.get("PI_TEAM_TESTS") == "long" else 500, deadline=None)
+@settings(max_examples=5_000 if LONG else 500, deadline=None)
 def test_nobody_living_is_judged_dead_at_length(steps: list[Step]) -> None:
     """As before, for longer; with PI_TEAM_TESTS=long ten times as long."""
     take(World(), steps)

@@ -1,19 +1,17 @@
 """Real processes do as Hypothesis pleases, and every promise is kept (`machine`, `possible`, `plain`).
 
-By itself it is the same run each time. `PI_TEAM_STATEFUL=night` makes it another one each time, for hours;
-what fails is kept in `.hypothesis` and comes first the next time.
+By itself it is the same run each time. `PI_TEAM_TESTS=long` makes it another one each time, for hours; what
+fails is kept in `.hypothesis` and comes first the next time. `drive.py` is the same as a command.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
 
+from length import LONG
 from machine import CI, NEEDED, NIGHT, SMOKE, chosen, run
-
-NIGHTLY = os.environ.get("PI_TEAM_STATEFUL") == "night"
 
 
 def test_a_few_steps() -> None:
@@ -24,10 +22,10 @@ def test_a_few_steps() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(12 * 3_600 if NIGHTLY else 600)
+@pytest.mark.timeout(12 * 3_600 if LONG else 600)
 def test_everything_that_may_happen(happened: Counter[str]) -> None:
     """The same at length; and all that may befall a process has befallen one, else the run says nothing."""
-    run(chosen(happened), NIGHT if NIGHTLY else CI)
+    run(chosen(happened), NIGHT if LONG else CI)
     assert [what for what in NEEDED if not happened[what]] == []
 
 
