@@ -88,6 +88,8 @@ class Attachment:
         context.notify("info", wording.rejoined(owner.team, owner.alias, kept))
         if entry.paused == "recovery":
             context.notify("warning", wording.RECOVERY)
+        elif entry.paused is not None:
+            context.notify("info", wording.PAUSED)
 
     def _find(self, entry: Entry) -> Member | None:
         """The session's own place by now: in the team that it knew, or, where that is gone, in another."""
@@ -109,21 +111,24 @@ class Attachment:
 
     # --- out
 
-    def leave(self) -> bool:
-        """Leave, interrupting what is claimed; False where that was refused, and the session stays.
+    def leave(self, *, asked: bool = False) -> None:
+        """Leave, interrupting what is claimed; where that is refused, say so and stay.
 
-        The reason for staying was told then.
+        Args:
+            asked: a person waits for the answer, which is then told even if it was told before.
         """
         context = self._context
         team = context.owner.team
         try:
             self._leave()
         except PiTeamError as error:
-            context.trouble(error, f"leave {team}")
-            return False
+            if asked:
+                context.notify("error", wording.trouble(error, f"leave {team}"))
+            else:
+                context.trouble(error, f"leave {team}")
+            return
         self._detach()
         context.notify("info", wording.left(team))
-        return True
 
     def _leave(self) -> None:
         mailbox, owner = self._context.mailbox, self._context.owner

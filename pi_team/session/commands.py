@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pi_team.session.context import Context
     from pi_team.session.events import Call, Command, Confirmed
     from pi_team.session.reception import Reception
+    from pi_team.session.working import Working
 
 _WAKE: Final = (
     "Check in: say in a few lines what you are working on, what is done, and what you wait for. "
@@ -80,12 +81,16 @@ class Commands:
         context: what the parts share.
         attachment: the way into the team.
         reception: what the session does by itself.
+        working: what becomes of its work.
     """
 
-    def __init__(self, context: Context, attachment: Attachment, reception: Reception) -> None:
+    def __init__(
+        self, context: Context, attachment: Attachment, reception: Reception, working: Working
+    ) -> None:
         self._context = context
         self._attachment = attachment
         self._reception = reception
+        self._working = working
         self._question: _Question | None = None
         self._questions = 0
 
@@ -183,7 +188,7 @@ class Commands:
         self._reception.poll()
 
     def _leave(self) -> None:
-        self._reception.leave()
+        self._working.leave()
 
     def _members(self) -> None:
         self._context.emit(Show(shows.roster(self._context.mailbox.snapshot(self._context.owner))))
@@ -199,6 +204,9 @@ class Commands:
             raise MemberUnknown(f"{alias!r} is not a member of {owner.team}")
 
         def act() -> bool:
+            if not context.is_joined or context.owner.team != owner.team:
+                context.notify("error", wording.NOT_JOINED)
+                return False
             removal = context.mailbox.remove_member(owner.team, alias, actor=context.owner)
             told = f"{removal.refused} refused, {removal.cancelled} cancelled, {removal.discarded} discarded"
             context.notify("info", f"{alias} is no member of {owner.team} any more. Messages: {told}.")

@@ -198,7 +198,7 @@ class Context:
     @property
     def status(self) -> Status:
         """What the heartbeats say."""
-        if self.work is not None and self.work.report is None:
+        if self.work is not None and (self.work.report is None or self.pause is None):
             return "busy"
         return "idle" if self.pause is None else "paused"
 

@@ -28,7 +28,9 @@ from pi_team.session.events import (
     Typed,
 )
 from pi_team.session.reception import Reception
+from pi_team.session.reviews import Reviews
 from pi_team.session.tools import Tools
+from pi_team.session.working import Working
 
 if TYPE_CHECKING:
     from pi_team.clocks import Clock
@@ -53,8 +55,10 @@ class Controller:
     ) -> None:
         self._context = Context(mailbox, session, clock, automatic_turns)
         self._attachment = Attachment(self._context)
-        self._reception = Reception(self._context, self._attachment)
-        self._commands = Commands(self._context, self._attachment, self._reception)
+        reviews = Reviews(clock)
+        self._working = Working(self._context, self._attachment, reviews)
+        self._reception = Reception(self._context, self._attachment, reviews, self._working)
+        self._commands = Commands(self._context, self._attachment, self._reception, self._working)
         self._tools = Tools(self._context, self._attachment)
 
     @property
@@ -92,13 +96,14 @@ class Controller:
             case Readiness():
                 self._reception.readiness(event)
             case Started():
-                self._reception.started(event)
+                self._working.started(event)
             case NotStarted():
-                self._reception.not_started(event)
+                self._working.not_started(event)
             case Typed():
-                self._reception.typed(event)
+                self._working.typed(event)
             case Settled():
-                self._reception.settled(event)
+                self._working.settled(event)
+                self._reception.poll()
             case Shutdown():
                 self._attachment.close()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
 
-from pi_team.session.events import Call
+if TYPE_CHECKING:
+    from pi_team.session.events import Call
 
 Level: TypeAlias = Literal["info", "warning", "error"]
 WorkKind: TypeAlias = Literal["request", "result", "review"]
@@ -90,7 +91,7 @@ class Watch:
 
 @attrs.frozen
 class Answer:
-    """The answer to a Command (nothing), a Complete (`items`) or a ToolCall (`text`, `details`, `isError`)."""
+    """The answer to a Command (empty), a Complete (`items`) or a ToolCall (`text`, `details`, `isError`)."""
 
     call: Call
     result: dict[str, Any]

@@ -1,23 +1,24 @@
-"""What the session does by itself: look, show notes, claim, deliver, settle, look after its requests."""
+"""What the session does by itself: look around, show notes, claim, look after its own requests."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pi_team.errors import AlreadyClaiming, NotClaimed, OutcomeUnknown, PiTeamError
+from pi_team.errors import AlreadyClaiming, OutcomeUnknown, PiTeamError
 from pi_team.limits import HEARTBEAT_INTERVAL
-from pi_team.session import deliveries, reports, shows, wording
+from pi_team.session import deliveries, shows
 from pi_team.session.attachment import GONE
 from pi_team.session.context import Counts, Work
-from pi_team.session.effects import AskReadiness, Deliver, Show
-from pi_team.session.reviews import Reviews
+from pi_team.session.effects import AskReadiness, Show
 
 if TYPE_CHECKING:
-    from pi_team.domain.model import Message, Report, Status
+    from pi_team.domain.model import Message, Status
     from pi_team.domain.views import Snapshot
     from pi_team.session.attachment import Attachment
     from pi_team.session.context import Context
-    from pi_team.session.events import NotStarted, Readiness, Settled, Started, Typed
+    from pi_team.session.events import Readiness
+    from pi_team.session.reviews import Reviews
+    from pi_team.session.working import Working
 
 
 class Reception:
@@ -26,12 +27,15 @@ class Reception:
     Args:
         context: what the parts share.
         attachment: the way out of the team.
+        reviews: says when one is due.
+        working: what becomes of what is claimed.
     """
 
-    def __init__(self, context: Context, attachment: Attachment) -> None:
+    def __init__(self, context: Context, attachment: Attachment, reviews: Reviews, working: Working) -> None:
         self._context = context
         self._attachment = attachment
-        self._reviews = Reviews(context.clock)
+        self._reviews = reviews
+        self._working = working
         self._asked = False
         self._review_due = False
         self._deliveries = 0
@@ -51,7 +55,7 @@ class Reception:
         self._sweep(snapshot)
         self._show_notes(snapshot)
         self._give_back_what_nobody_works_on(snapshot)
-        self._go_on()
+        self._working.go_on()
         if self._context.is_joined:
             self._tell(snapshot)
             self._ask(snapshot)
@@ -147,32 +151,10 @@ class Reception:
             if message.state == "processing" and message.claim == context.owner.token
         ]
         for message in own:
-            self._release(message)
+            self._working.release(message)
         if not own and context.endangered:
             context.endangered = False
             context.remember()
-
-    def _release(self, message: Message) -> bool:
-        """Give a claimed message back; whether the record says by now that it is not claimed."""
-        context = self._context
-        try:
-            context.mailbox.release(context.owner, message.id)
-        except NotClaimed:
-            return True
-        except GONE:
-            return False
-        except PiTeamError as error:
-            context.trouble(error, "give a message back")
-            return False
-        return True
-
-    def _go_on(self) -> None:
-        """Try again what could not be recorded; leave where that is all that remains."""
-        work = self._context.work
-        if work is not None and work.report is not None:
-            self._record(work, work.report)
-        elif work is None and self._context.machine.state == "leaving":
-            self._attachment.leave()
 
     # --- claiming
 
@@ -230,7 +212,7 @@ class Reception:
             asked = [request for request in snapshot.messages if request.id == message.parent_id]
             text = deliveries.result_text(message, next(iter(asked), None), context.owner)
         work = Work(self._next_delivery(), message.kind, message)
-        self._deliver(work, text, deliveries.details(message, context.owner))
+        self._working.deliver(work, text, deliveries.details(message, context.owner))
 
     def _review(self, snapshot: Snapshot) -> None:
         context = self._context
@@ -239,7 +221,7 @@ class Reception:
         self._review_due = False
         own, now = self._reviews.open_requests(snapshot), context.clock.wall()
         if own:
-            self._deliver(
+            self._working.deliver(
                 Work(self._next_delivery(), "review", None),
                 deliveries.review_text(context.owner, own, now),
                 deliveries.review_details(context.owner, own, now),
@@ -248,119 +230,6 @@ class Reception:
     def _next_delivery(self) -> str:
         self._deliveries += 1
         return f"d{self._deliveries}"
-
-    def _deliver(self, work: Work, text: str, details: dict[str, object]) -> None:
-        context = self._context
-        context.work = work
-        if work.message is not None:
-            context.counts.queued -= 1
-        context.machine.fire("work")
-        context.emit(Deliver(work.delivery, work.kind, text, details))
-
-    def started(self, event: Started) -> None:
-        """The turn runs; it counts as an automatic one."""
-        work = self._context.work
-        if work is None or work.delivery != event.delivery or work.started:
-            return
-        work.started = True
-        self._context.turns += 1
-        if work.message is None:
-            self._reviews.began()
-        if work.overtaken is not None:
-            self._take_over(work, work.overtaken)
-
-    def not_started(self, event: NotStarted) -> None:
-        """The host could not start the turn: the claim is given back."""
-        work = self._context.work
-        if work is None or work.delivery != event.delivery or work.started:
-            return
-        released = work.message is None or self._release(work.message)
-        self._finish(unclaimed=released)
-
-    # --- settling
-
-    def typed(self, event: Typed) -> None:
-        """A person is there: the count of turns begins anew, and team work is theirs from here on."""
-        context = self._context
-        context.turns = 0
-        if context.pause == "budget":
-            context.lift()
-        work = context.work
-        if work is None or work.report is not None:
-            return
-        if work.started:
-            self._take_over(work, event.files)
-        else:
-            work.overtaken = event.files
-
-    def _take_over(self, work: Work, files: tuple[str, ...]) -> None:
-        self._context.turns = 0
-        self._context.hold("explicit")
-        self._context.notify("warning", wording.TAKEOVER)
-        self._record(work, reports.of_takeover(files))
-
-    def settled(self, event: Settled) -> None:
-        """The agent's run is over: report the work, if it was work of the team."""
-        context = self._context
-        work = context.work
-        if work is not None and work.started and work.report is None:
-            if event.stop == "aborted":
-                context.hold("explicit")
-                context.notify("warning", wording.STOPPED)
-            self._record(work, reports.of_turn(event))
-        self.poll()
-
-    def _record(self, work: Work, report: Report) -> None:
-        """Settle durably; where that fails, hold the report, pause, and try again with each poll."""
-        context = self._context
-        again = work.report is not None
-        work.report = report
-        try:
-            on_time = work.message is None or context.mailbox.settle(context.owner, work.message.id, report)
-        except NotClaimed:
-            on_time = False
-        except GONE as error:
-            self._attachment.lose(error)
-            return
-        except PiTeamError as error:
-            if not again:
-                context.hold("recovery")
-                context.notify("error", wording.unrecorded(error))
-            return
-        if not on_time and not again:
-            context.notify("warning", wording.LATE)
-        elif again and context.pause == "recovery":
-            context.notify("info", wording.RECORDED)
-        self._finish(unclaimed=True)
-
-    def _finish(self, *, unclaimed: bool) -> None:
-        """The work is over. What may still be claimed is given back by a later poll."""
-        context = self._context
-        context.work = None
-        context.endangered = not unclaimed
-        if context.machine.state == "leaving":
-            self._attachment.leave()
-            return
-        if context.is_exhausted and context.pause is None:
-            context.hold("budget")
-            context.notify("warning", wording.exhausted(context.turns))
-        context.machine.fire("finish" if context.pause is None else "rest")
-        context.remember()
-
-    # --- what a person's commands ask for
-
-    def leave(self) -> None:
-        """Leave: at once, or after work that is to be reported first; a second time at once."""
-        context = self._context
-        if (
-            context.machine.state == "working"
-            and context.work is not None
-            and context.work.message is not None
-        ):
-            context.machine.fire("leave")
-            context.notify("info", wording.LEAVING)
-        else:
-            self._attachment.leave()
 
 
 def _claimable(snapshot: Snapshot) -> bool:

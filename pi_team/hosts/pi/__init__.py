@@ -1,1 +1,1 @@
-"""The Pi coding agent as a host: `python -m pi_team.hosts.pi` beside each of its sessions (docs/session.md)."""
+"""The Pi coding agent as a host: a bridge beside each of its sessions, and the extension in Pi."""

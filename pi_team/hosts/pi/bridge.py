@@ -77,7 +77,7 @@ class Bridge:
                 self._receive(incoming)
             if self._is_joined and (changed or self._rest() <= 0) and not self._poll():
                 return
-            if not self._is_joined and self._rest() <= 0 and not self._calls:
+            if not self._is_joined and self._rest() <= 0:
                 return
 
     @property
@@ -89,6 +89,8 @@ class Bridge:
         now = self._clock.monotonic()
         if self._is_joined:
             return max(self._polled + HEARTBEAT_INTERVAL - now, 0.0)
+        if self._calls:  # a person has a question to answer
+            return IDLE_LIFETIME
         return max(self._requested + IDLE_LIFETIME - now, 0.0)
 
     def _poll(self) -> bool:
@@ -162,6 +164,8 @@ class Bridge:
                 f"this is pi-team {__version__}, which speaks protocol {translation.PROTOCOL}, "
                 f"and not {str(params.get('protocol'))[:20]}"
             )
+        if params.get("mode") not in translation.MODES:
+            raise ProtocolError("membership is for interactive sessions: mode is tui or rpc")
         name, cwd, pid = translation.identity(params)
         if not _is_above(pid):
             raise ProtocolError(f"process {pid} has not started this one")
@@ -255,9 +259,9 @@ class Bridge:
             self._watch.close()
             self._watch = None
         if team is not None and self._mailbox is not None:
-            self._polled = self._clock.monotonic()
             with contextlib.suppress(PiTeamError, OSError):  # without a watch, polling it is
                 self._watch = _Watch(self._mailbox.changes(team), self._inbox.wake)
+            self._inbox.wake()  # for what changed before the watch began
 
 
 class _Watch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pi_team.errors import ProtocolError
 from pi_team.limits import CWD_CHARACTERS, IDENTIFIER_CHARACTERS
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 Params = dict[str, Any]
 
-PROTOCOL = 1
+PROTOCOL: Final = 1
 """The version of what is spoken between the two."""
+MODES: Final = ("tui", "rpc")
+"""Where a person, or an editor on a person's behalf, can see and stop what is going on."""
 
 
 def text(params: Params, name: str) -> str:

@@ -72,29 +72,38 @@ Incoming: TypeAlias = Request | Notice | Reply | Refused
 
 def understood(line: bytes) -> Incoming:
     """What a line says."""
+    identifier: Identifier | None = None
     try:
         value = json_text.parse(line.decode("utf-8"))
-    except (ValueError, RecursionError):
+        if not isinstance(value, dict):
+            return Refused(None, ProtocolError("the line is not a JSON object"))
+        identifier = _identifier(value)
+        return _message(value, identifier)
+    except ProtocolError as error:
+        return Refused(identifier, error)
+    except ValueError:  # not UTF-8, or not JSON
         return Refused(None, ProtocolError("the line is not one JSON value in UTF-8"))
-    if not isinstance(value, dict):
-        return Refused(None, ProtocolError("the line is not a JSON object"))
+
+
+def _identifier(value: dict[str, Any]) -> Identifier | None:
     given = value.get("id")
-    identifier = given if isinstance(given, int | str) and not isinstance(given, bool) else None
+    if given is None or (isinstance(given, int | str) and not isinstance(given, bool)):
+        return given
+    raise ProtocolError("the id is neither an integer nor text")
+
+
+def _message(value: dict[str, Any], identifier: Identifier | None) -> Incoming:
     method, params = value.get("method"), value.get("params", {})
     if method is None and identifier is not None and ("result" in value or "error" in value):
         result = value.get("result")
         return Reply(identifier, result if isinstance(result, dict) else None)
     if not isinstance(method, str):
-        return Refused(
-            identifier, ProtocolError("a message has a method, or an id with a result or an error")
-        )
+        raise ProtocolError("a message has a method, or an id and a result or an error")
     if not isinstance(params, dict):
-        return Refused(identifier, ProtocolError(f"the params of {method[:40]} are not an object"))
-    if identifier is not None:
-        return Request(identifier, method, params)
-    if "id" in value:
-        return Refused(None, ProtocolError(f"the id of {method[:40]} is neither an integer nor a string"))
-    return Notice(method, params)
+        raise ProtocolError(f"the params of {method[:40]!r} are not an object")
+    if identifier is None:
+        return Notice(method, params)
+    return Request(identifier, method, params)
 
 
 class Splitter:
