@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import email
+import json
 import os
 import subprocess
 import sys
@@ -58,6 +59,8 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
         names = set(archive.namelist())
     package = {name for name in repository.files() if name.startswith("pi_team/")}
     assert "pi_team/py.typed" in package
+    extension = {name for name in package if name.startswith("pi_team/hosts/pi/extension/")}
+    assert {"index.ts", "package.json"} <= {name.rsplit("/", 1)[1] for name in extension}
     about = {f"{NAME}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
     assert names == package | about | {f"{NAME}.dist-info/licenses/LICENSE"}
 
@@ -67,6 +70,7 @@ def test_the_sdist_has_what_the_tests_need(built: Path) -> None:
     with tarfile.open(built / f"{NAME}.tar.gz") as archive:
         names = {member.name.removeprefix(f"{NAME}/") for member in archive.getmembers() if member.isfile()}
     assert names - {"PKG-INFO"} == set(repository.files())
+    assert "pi_team/hosts/pi/extension/index.ts" in names
 
 
 def test_the_metadata_is_complete(metadata: Message) -> None:
@@ -119,4 +123,7 @@ def test_the_wheel_installs_and_runs(wheel: Path, tmp_path: Path) -> None:
     assert said("--version") == f"pi-team {pi_team.__version__}\n"
     said("create", "crew")
     assert said("teams") == "crew\n"
+    said("pi", "install")
+    (extension,) = json.loads((tmp_path / "agent" / "settings.json").read_text())["extensions"]
+    assert extension.startswith(str(tmp_path / "venv"))
     assert said("doctor").startswith("Nothing is wrong")
