@@ -31,6 +31,7 @@ from pi_team.record.filesystem import (
     open_private_file,
     read_all,
     storage_error,
+    unlink_quietly,
 )
 from pi_team.record.markers import remove_marker, take_marker
 
@@ -47,6 +48,8 @@ _LOCK_BYTES: Final = 1_024
 _FULL_LOOK_INTERVAL: Final = 0.1
 """Seconds between two attempts of the library, each of which also asks whether the holder is dead; in
 between only the lock's name is looked at, which costs a hundredth of an attempt."""
+_TURNLESS: Final = 1.0
+"""Seconds without turns after one was waited for in vain: whoever has it was stopped, as a rule."""
 _NEXT_LOOK: Final = 0.0005
 """Seconds after which whoever is next looks first whether the lock is free."""
 _FUTURE: Final = 1.0
@@ -113,6 +116,7 @@ class Locks:
         self._lifetime = lifetime
         self._local = threading.local()
         self._text: tuple[int, bytes] | None = None
+        self._turnless_until = 0.0
 
     @contextlib.contextmanager
     def stable(self, *teams: str, patience: Patience, team_fd: int | None = None) -> Iterator[None]:
@@ -189,8 +193,9 @@ class Locks:
         self, team: str, locks_fd: int, patience: Patience, team_fd: int | None
     ) -> Callable[[], None]:
         """Take the lock in turn; what releases it."""
-        is_next = seems_free = turns.take_turn(team_fd)  # as a rule: nobody waits, so nobody holds it
         since = self._clock.monotonic()
+        # As a rule: nobody waits, so nobody holds it.
+        is_next = seems_free = turns.take_turn(team_fd) or since < self._turnless_until
         try:
             while not seems_free or (release := self._attempt(team, locks_fd)) is None:
                 if is_next:
@@ -224,9 +229,26 @@ class Locks:
         try:
             lock.acquire(blocking=False)
         except Timeout:
+            self._remove_stranded(team, locks_fd)
             return None
         self._learn_text(team, locks_fd)
         return partial(_release, lock)
+
+    def _remove_stranded(self, team: str, locks_fd: int) -> None:
+        """Let the library take an old lock from a process that was stopped while it took it over itself.
+
+        Such a process has set the marker that it replaces aside under a name with its pid: while it lives, the
+        library leaves the lock alone, however old that is.
+        """
+        if not self._seems_free(team):
+            return
+        with contextlib.suppress(OSError):
+            for name in self._fs.listdir(locks_fd):
+                if name.startswith((f"{team}.lock.break.", f"{team}.lock.restore.")):
+                    status = self._fs.stat(name, locks_fd)
+                    changed = max(status.st_mtime, status.st_ctime)  # a marker just set aside is old itself
+                    if self._clock.wall() - changed >= self._lifetime:
+                        unlink_quietly(self._fs, name, locks_fd)
 
     def _learn_text(self, team: str, locks_fd: int) -> None:
         """Remember what the library writes for this process, which is the same each time."""
@@ -247,6 +269,7 @@ class Locks:
             patience.wait(_holder_of(team), turns.interval(waited))
             if turns.take_turn(team_fd):
                 return True
+        self._turnless_until = self._clock.monotonic() + _TURNLESS
         return False
 
     def _await_change(self, team: str, patience: Patience, since: float) -> None:

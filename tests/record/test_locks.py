@@ -425,7 +425,8 @@ def test_waiting_does_not_spin(world: World, which: Callable[[World], str]) -> N
     assert isinstance(writer.clock, StillClock)
     assert writer.clock.sleeps < 8 / 0.001
     calls = 1 if which is stable else 6
-    assert len(writer.fs.calls) < calls * writer.clock.sleeps + 30
+    full_looks = 8 / 0.1  # one call more each: is the lock so old that it should have been taken over?
+    assert len(writer.fs.calls) < calls * writer.clock.sleeps + full_looks + 30
 
 
 def test_lock_that_is_released_is_taken_soon(world: World) -> None:
