@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
@@ -12,6 +11,7 @@ from pi_team.phrases import plural
 from pi_team.session import bounds, shows, wording
 from pi_team.session.attachment import GONE
 from pi_team.session.effects import Confirm, Show
+from pi_team.session.usage import COMMANDS, arguments, split, usage_line
 from pi_team.text import first_line
 
 if TYPE_CHECKING:
@@ -27,44 +27,6 @@ _WAKE: Final = (
     "Check in: say in a few lines what you are working on, what is done, and what you wait for. "
     "Start nothing new."
 )
-_WORD: Final = re.compile(r"\S+")
-
-
-@attrs.frozen
-class Usage:
-    """A command for its user.
-
-    Attributes:
-        arguments: their names; one in brackets may be left out.
-        says: what the command does, in a few words.
-        joined: whether it is for members only.
-        rest: whether the last argument is the rest of the line as it is.
-    """
-
-    arguments: tuple[str, ...]
-    says: str
-    joined: bool = True
-    rest: bool = False
-
-
-COMMANDS: Final = {
-    "create": Usage(("TEAM",), "make a team", joined=False),
-    "delete": Usage(("TEAM",), "delete a team in which nobody is alive", joined=False),
-    "rename-team": Usage(("TEAM", "NEW"), "rename a team in which nobody is alive", joined=False),
-    "join": Usage(("TEAM", "ALIAS"), "make this session a member", joined=False),
-    "list": Usage((), "show the teams", joined=False),
-    "members": Usage((), "show your teammates"),
-    "remove": Usage(("ALIAS",), "take an offline member out of the team"),
-    "rename-member": Usage(("ALIAS", "NEW"), "rename yourself or an offline member"),
-    "status": Usage((), "show what this session does and who owes whom", joined=False),
-    "wake": Usage(("[MESSAGE]",), "ask every teammate to check in", rest=True),
-    "send": Usage(("ALIAS", "TEXT"), "queue a request", rest=True),
-    "note": Usage(("ALIAS", "TEXT"), "queue a note", rest=True),
-    "inbox": Usage((), "show the last messages, without taking them"),
-    "pause": Usage((), "claim nothing until resume"),
-    "resume": Usage((), "claim again"),
-    "leave": Usage((), "leave the team; present work is reported first"),
-}
 
 
 @attrs.frozen
@@ -101,13 +63,14 @@ class Commands:
 
     def _run(self, event: Command) -> bool:
         """Whether the answer waits for a person."""
-        word, rest = _split(event.line)
+        word, rest = split(event.line)
+        word = word or "help"
         usage = COMMANDS.get(word)
         if usage is None:
-            self._explain(word)
+            self._context.notify("error", f"There is no /team {word[:40]}. /team help shows what there is.")
             return False
-        arguments = _arguments(usage, rest)
-        if arguments is None:
+        found = arguments(usage, rest)
+        if found is None:
             self._context.notify("error", f"Usage: {usage_line(word, usage)}")
             return False
         if usage.joined and not self._context.is_joined:
@@ -115,8 +78,8 @@ class Commands:
             return False
         method: Callable[..., Any] = getattr(self, f"_{word.replace('-', '_')}")
         if word in {"delete", "remove"}:
-            return bool(method(event.call, *arguments))
-        method(*arguments)
+            return bool(method(event.call, *found))
+        method(*found)
         return False
 
     def _attempt(self, act: Callable[[], bool]) -> bool:
@@ -129,12 +92,12 @@ class Commands:
                 self._reception.poll()  # which finds out whether this membership is meant
         return False
 
-    def _explain(self, word: str) -> None:
-        lines = [f"{usage_line(name, usage)} — {usage.says}" for name, usage in COMMANDS.items()]
-        if word not in {"", "help"}:
-            self._context.notify("error", f"There is no /team {word[:40]}. /team help shows what there is.")
-        else:
-            self._context.emit(Show(shows.entry("help", "/team", lines)))
+    def _help(self) -> None:
+        rows = [(usage_line(name, usage), usage.says) for name, usage in COMMANDS.items()]
+        lines = shows.aligned(rows)
+        if not self._context.is_joined:
+            lines.append(wording.FIRST_STEPS)
+        self._context.emit(Show(shows.entry("help", "A team of agent sessions on this machine", lines)))
 
     # --- teams
 
@@ -146,8 +109,8 @@ class Commands:
 
     def _list(self) -> None:
         teams = self._context.mailbox.teams()
-        lines = shows.capped(teams, bounds.ROSTER_ENTRIES) or ["none yet; /team create NAME makes one"]
-        self._context.emit(Show(shows.entry("list", plural(len(teams), "team"), lines)))
+        lines = shows.capped(teams, bounds.ROSTER_ENTRIES) or ["None yet. /team create TEAM makes one."]
+        self._context.emit(Show(shows.entry("list", f"{plural(len(teams), 'team')} on this machine", lines)))
 
     def _rename_team(self, team: str, new: str) -> None:
         self._refuse_own(team, "renamed")
@@ -319,31 +282,3 @@ class Commands:
         else:
             self._context.notify("info", wording.UNCONFIRMED)
         self._context.answer(question.call, {})
-
-
-def usage_line(name: str, usage: Usage) -> str:
-    """The command with the names of its arguments."""
-    return " ".join(["/team", name, *usage.arguments])
-
-
-def _split(text: str) -> tuple[str, str]:
-    """The first word, and what follows it."""
-    match = _WORD.search(text)
-    return ("", "") if match is None else (match[0], text[match.end() :].strip())
-
-
-def _arguments(usage: Usage, rest: str) -> list[str] | None:
-    """The arguments; None where they are too few or too many."""
-    names = list(usage.arguments)
-    optional = sum(name.startswith("[") for name in names)
-    found: list[str] = []
-    while rest and len(found) < len(names):
-        if usage.rest and len(found) == len(names) - 1:
-            found.append(rest)
-            rest = ""
-        else:
-            word, rest = _split(rest)
-            found.append(word)
-    if rest or len(found) < len(names) - optional:
-        return None
-    return found

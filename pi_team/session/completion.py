@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pi_team.errors import PiTeamError
 from pi_team.session import bounds
-from pi_team.session.commands import COMMANDS
+from pi_team.session.usage import COMMANDS
 
 if TYPE_CHECKING:
     from pi_team.session.context import Context
@@ -20,7 +20,9 @@ def complete(context: Context, prefix: str) -> list[dict[str, str]]:
         return [
             {"value": name + (" " if usage.arguments else ""), "label": name, "description": usage.says}
             for name, usage in COMMANDS.items()
-            if name.startswith(typed) and (context.is_joined or not usage.joined)
+            if name.startswith(typed)
+            and (context.is_joined or not usage.joined)
+            and not (name == typed and usage.may_end)  # a menu would take the Enter that submits it
         ]
     typed = "" if prefix[-1].isspace() else words.pop()
     usage = COMMANDS.get(words[0])
@@ -32,6 +34,8 @@ def complete(context: Context, prefix: str) -> list[dict[str, str]]:
     except PiTeamError:
         return []
     last = position == len(usage.arguments) - 1
+    if last and any(name == typed for name, _ in names):
+        return []  # likewise
     found = [
         {"value": " ".join([*words, name]) + ("" if last else " "), "label": name, "description": says}
         for name, says in names

@@ -42,22 +42,34 @@ def entry(kind: str, title: str, lines: Iterable[str] = (), body: str | None = N
 
 def note(message: Message) -> dict[str, Any]:
     """A note that came."""
-    return entry(
-        "note",
-        f"Note from {message.sender}: {message.subject}",
-        [f"{clock_time(message.created)} · {message.id}"],
-        message.body,
-    )
+    return _whole("note", f"Note from {message.sender}: {message.subject}", message)
 
 
 def sent(message: Message) -> dict[str, Any]:
     """A message that was queued."""
-    return entry(
-        "sent",
-        f"{message.kind.capitalize()} queued for {message.recipient}: {message.subject}",
-        [f"{clock_time(message.created)} · {message.id}"],
-        message.body,
-    )
+    title = f"{message.kind.capitalize()} queued for {message.recipient}: {message.subject}"
+    return _whole("sent", title, message) | {"message": message.kind}
+
+
+def _whole(kind: str, title: str, message: Message) -> dict[str, Any]:
+    """A message with its text, and its parts for hosts that do better than title and lines."""
+    parts = {
+        "id": line(message.id, IDENTIFIER_CHARACTERS),
+        "from": message.sender,
+        "alias": message.recipient,
+        "subject": line(message.subject),
+        "created": message.created,
+    }
+    return entry(kind, title, [f"{clock_time(message.created)} · {message.id}"], message.body) | parts
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row; cells below each other begin in the same column.
+
+    Only the last cell of a row may have characters that are not one terminal cell wide.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def capped(lines: Sequence[str], entries: int) -> list[str]:
@@ -67,26 +79,31 @@ def capped(lines: Sequence[str], entries: int) -> list[str]:
     return [*lines[:entries], f"… {len(lines) - entries:,} more, left out here"]
 
 
-def member_line(place: RosterEntry) -> str:
-    """A teammate on one line."""
+def _member_row(place: RosterEntry) -> tuple[str, str, str]:
+    displayed = place.displayed if place.alive is not None else "not known yet"
+    mark = "○" if displayed == "offline" else "●"
     directory = tail(place.member.cwd, bounds.DIRECTORY_CHARACTERS)
-    status = place.displayed if place.alive is not None else "not known yet"
-    return f"{place.member.alias} · {status} · {directory}"
+    return f"{mark} {place.member.alias}", displayed, directory
 
 
 def roster(snapshot: Snapshot) -> dict[str, Any]:
     """The teammates, without the session itself."""
     others = [place for place in snapshot.members if place.member.alias != snapshot.alias]
     title = f"Team {snapshot.team}: {plural(len(others), 'teammate')} of {snapshot.alias}"
-    return entry("roster", title, capped([member_line(place) for place in others], bounds.ROSTER_ENTRIES))
+    lines = aligned([_member_row(place) for place in others]) or [
+        f"Nobody else yet. In another session: /team join {snapshot.team} ALIAS"
+    ]
+    return entry("roster", title, capped(lines, bounds.ROSTER_ENTRIES))
 
 
-def message_line(message: Message, identifier: str) -> str:
-    """A message on one line."""
+def _message_row(message: Message, identifier: str) -> tuple[str, ...]:
     said = message.state if message.report is None else f"{message.report.outcome}, {_TAKEN[message.state]}"
     return (
-        f"{clock_time(message.created)} {message.kind} {message.sender} → {message.recipient}, {said}: "
-        f"{line(message.subject)} ({line(identifier, IDENTIFIER_CHARACTERS)})"
+        clock_time(message.created),
+        line(identifier, IDENTIFIER_CHARACTERS),
+        message.kind,
+        f"{message.sender} → {message.recipient}",
+        f"{said}: {line(message.subject)}",
     )
 
 
@@ -96,7 +113,9 @@ def inbox(snapshot: Snapshot) -> dict[str, Any]:
     short = short_ids(message.id for message in snapshot.messages)
     earlier = len(snapshot.messages) - len(messages)
     title = f"The last {plural(len(messages), 'message')} of {snapshot.alias} in {snapshot.team}"
-    lines = [message_line(message, short[message.id]) for message in messages]
+    lines = aligned([_message_row(message, short[message.id]) for message in messages])
+    if not messages:
+        title = f"No messages of {snapshot.alias} in {snapshot.team} yet"
     if earlier:
         lines.insert(0, f"… {earlier:,} earlier, left out here; `pi-team log {snapshot.team}` shows all")
     return entry("inbox", title, lines)
@@ -104,11 +123,18 @@ def inbox(snapshot: Snapshot) -> dict[str, Any]:
 
 def status(snapshot: Snapshot, doing: str, turns: int, cap: int, now: float) -> dict[str, Any]:
     """What the session does, and who owes whom. `now` is in seconds since 1970."""
-    lines = [f"{snapshot.alias} is {doing}"]
+    lines = [f"Now: {doing}"]
     lines.append(f"Automatic turns since you last typed: {turns}" + (f" of {cap}" if cap else ", no cap"))
     flow = [
-        f"{each.sender} → {each.recipient}, {each.state} for {ago(each.created, now)}: {line(each.subject)}"
+        (
+            f"{each.sender} → {each.recipient}",
+            f"{each.state} for {ago(each.created, now)}: {line(each.subject)}",
+        )
         for each in snapshot.flow
     ]
     lines.append(f"Requests without a result: {len(flow) or 'none'}")
-    return entry("status", f"Team {snapshot.team}", [*lines, *capped(flow, bounds.LIST_ENTRIES)])
+    return entry(
+        "status",
+        f"{snapshot.alias} in {snapshot.team}",
+        [*lines, *capped(aligned(flow), bounds.LIST_ENTRIES)],
+    )

@@ -171,6 +171,9 @@ PAUSED: Final = "Reception is paused. Requests and results wait, notes are shown
 RESUMED: Final = "Receiving again."
 ALREADY_RECEIVING: Final = "Reception is not paused."
 NOT_JOINED: Final = "This session is in no team. /team join TEAM ALIAS joins one."
+FIRST_STEPS: Final = (
+    "First /team create TEAM, then /team join TEAM ALIAS here and, under another alias, in another session."
+)
 OPEN_QUESTION: Final = "Another question is open: answer that one first."
 UNCONFIRMED: Final = "Nothing was changed."
 RECORDED: Final = "The team work has its result in the record now. /team resume goes on receiving."

@@ -1,58 +1,68 @@
-/** The subcommands of `/team` that can be completed and explained without the Python side. */
+/** The subcommands of `/team`, which can be completed without the Python side. */
 
 import type { AutocompleteItem } from "@earendil-works/pi-tui";
-import type { JsonObject } from "./protocol.ts";
 
 interface Subcommand {
   readonly arguments: string;
   readonly description: string;
+  /** Whether it is for members only. */
+  readonly joined?: boolean;
   /** Whether an argument is a name, which only the Python side knows. */
-  readonly named: boolean;
+  readonly named?: boolean;
 }
 
+/** As the Python side has them, which does and explains them. */
 const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
-  create: { arguments: "TEAM", description: "create a team", named: false },
-  join: { arguments: "TEAM ALIAS", description: "join a team under an alias", named: true },
-  list: { arguments: "", description: "list the teams", named: false },
-  members: { arguments: "", description: "list your teammates", named: false },
-  status: { arguments: "", description: "show who owes whom a result", named: false },
-  send: { arguments: "ALIAS TEXT", description: "ask a teammate for something", named: true },
-  note: { arguments: "ALIAS TEXT", description: "tell a teammate something", named: true },
-  wake: { arguments: "[TEXT]", description: "ask every teammate to check in", named: false },
-  inbox: { arguments: "", description: "show your last messages", named: false },
-  pause: { arguments: "", description: "receive nothing for now", named: false },
-  resume: { arguments: "", description: "receive again", named: false },
-  leave: { arguments: "", description: "leave the team", named: false },
-  "rename-member": { arguments: "ALIAS NEW", description: "give a member another alias", named: true },
-  remove: { arguments: "ALIAS", description: "remove a member", named: true },
-  "rename-team": { arguments: "TEAM NEW", description: "rename a team", named: true },
-  delete: { arguments: "TEAM", description: "delete a team and its messages", named: true },
+  send: {
+    arguments: "ALIAS TEXT",
+    description: "ask a teammate for something",
+    joined: true,
+    named: true,
+  },
+  note: {
+    arguments: "ALIAS TEXT",
+    description: "tell a teammate something",
+    joined: true,
+    named: true,
+  },
+  members: { arguments: "", description: "show your teammates", joined: true },
+  status: { arguments: "", description: "show what this session does and who owes whom" },
+  inbox: { arguments: "", description: "show the last messages, without taking them", joined: true },
+  wake: { arguments: "[TEXT]", description: "ask every teammate to check in", joined: true },
+  pause: { arguments: "", description: "receive no requests and results until resume", joined: true },
+  resume: { arguments: "", description: "receive again", joined: true },
+  leave: { arguments: "", description: "leave the team; present work is reported first", joined: true },
+  join: { arguments: "TEAM ALIAS", description: "make this session a member", named: true },
+  create: { arguments: "TEAM", description: "make a team" },
+  list: { arguments: "", description: "show the teams" },
+  "rename-member": {
+    arguments: "ALIAS NEW",
+    description: "rename yourself or an offline member",
+    joined: true,
+    named: true,
+  },
+  remove: { arguments: "ALIAS", description: "take an offline member out of the team", joined: true, named: true },
+  "rename-team": { arguments: "TEAM NEW", description: "rename a team in which nobody is alive", named: true },
+  delete: { arguments: "TEAM", description: "delete a team in which nobody is alive", named: true },
+  help: { arguments: "", description: "show these commands" },
 };
 
 /** Says that what completes the text are names. */
 export const NAMED = "named";
 
 /** What completes the text after `/team `, as far as that can be said here. */
-export function completed(prefix: string): AutocompleteItem[] | null | typeof NAMED {
+export function completed(prefix: string, joined: boolean): AutocompleteItem[] | null | typeof NAMED {
   const text = prefix.trimStart();
   const [word = "", ...more] = text.split(" ");
   if (more.length > 0) return SUBCOMMANDS[word]?.named === true ? NAMED : null;
   const items = Object.entries(SUBCOMMANDS)
-    .filter(([name]) => name.startsWith(word))
+    .filter(([name, subcommand]) => name.startsWith(word) && (joined || subcommand.joined !== true))
+    // A menu would take the Enter that submits what is complete.
+    .filter(([name, subcommand]) => name !== word || /^\w/.test(subcommand.arguments))
     .map(([name, { arguments: rest, description }]) => ({
       value: rest === "" ? name : `${name} `,
       label: name,
       description: rest === "" ? description : `${rest} — ${description}`,
     }));
   return items.length > 0 ? items : null;
-}
-
-/** The entry that shows every subcommand. */
-export function usage(): JsonObject {
-  const rows = Object.entries(SUBCOMMANDS).map(
-    ([name, subcommand]) => [`/team ${name} ${subcommand.arguments}`.trimEnd(), subcommand.description] as const,
-  );
-  const widest = Math.max(...rows.map(([command]) => command.length));
-  const lines = rows.map(([command, description]) => `${command.padEnd(widest)}  ${description}`);
-  return { kind: "usage", title: "pi-team: join a team of agent sessions on this machine", lines };
 }

@@ -9,7 +9,7 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { getAgentDir, VERSION } from "@earendil-works/pi-coding-agent";
 import type { AutocompleteItem } from "@earendil-works/pi-tui";
-import { completed, NAMED, usage } from "./commands.ts";
+import { completed, NAMED } from "./commands.ts";
 import { DONE, type Ended, GONE, Helper, type Listener } from "./helper.ts";
 import { extensionVersion, interpreter, MEND } from "./interpreter.ts";
 import { isObject, type JsonObject, objectOf, PROTOCOL, TeamError, textOf, told } from "./protocol.ts";
@@ -67,7 +67,6 @@ export class TeamSession implements Listener {
   }
 
   async command(line: string): Promise<void> {
-    if (line === "") return this.#show(usage());
     try {
       await this.#ask("command", { line });
     } catch (error) {
@@ -77,7 +76,7 @@ export class TeamSession implements Listener {
 
   /** What completes the text after `/team `; nothing where names cannot be had soon. */
   async complete(prefix: string): Promise<AutocompleteItem[] | null> {
-    const known = completed(prefix);
+    const known = completed(prefix, this.#joined);
     if (known !== NAMED) return known;
     const answer = await within(COMPLETION_PATIENCE, this.#ask("complete", { prefix }));
     return itemsOf(answer?.["items"]);

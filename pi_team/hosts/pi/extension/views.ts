@@ -6,7 +6,14 @@
  */
 
 import type { ExtensionAPI, ExtensionContext, KeybindingHints, Theme, ThemeColor } from "@earendil-works/pi-coding-agent";
-import { Box, type Component, stripTerminalSequences, truncateToWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import {
+  Box,
+  type Component,
+  stripTerminalSequences,
+  truncateToWidth,
+  visibleWidth,
+  wrapTextWithAnsi,
+} from "@earendil-works/pi-tui";
 import { type JsonObject, objectOf, textOf, textsOf } from "./protocol.ts";
 
 /** The type of the message that carries a peer's text into the model's context. */
@@ -17,6 +24,7 @@ export const SHOWN = "pi-team";
 
 const FOLDED_LINES = 4;
 const WIDGET_LINES = 10;
+const HANGING = "  ";
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 const OUTCOMES: Readonly<Record<string, ThemeColor>> = {
@@ -37,14 +45,14 @@ interface Options extends KeybindingHints {
 }
 
 export function registerViews(pi: ExtensionAPI): void {
-  pi.registerMessageRenderer(DELIVERED, (message, options, theme) => {
-    const details = objectOf(message.details);
+  pi.registerMessageRenderer(DELIVERED, (sent, options, theme) => {
+    const details = objectOf(sent.details);
     if (textOf(details["from"]) === "" && textOf(details["kind"]) === "") return undefined; // Pi's own view will do
-    return card(new Folded(delivery(details, options.expanded, theme), options, theme), options.outputPad, theme);
+    return card(new Folded(message(details, options.expanded, theme), options, theme), options.outputPad, theme);
   });
   pi.registerEntryRenderer(SHOWN, (entry, options, theme) => {
     const data = objectOf(entry.data);
-    return card(new Folded(shown(data, theme), options, theme), 1, theme);
+    return aside(new Folded(shown(data, options.expanded, theme), options, theme));
   });
 }
 
@@ -79,8 +87,16 @@ function fitted(lines: () => string[]): Component {
   return { render: (width) => lines().map((line) => truncateToWidth(line, width, "…")), invalidate: () => {} };
 }
 
+/** What is in the model's context stands on a background, as what a person has typed does in Pi. */
 function card(content: Component, padding: number, theme: Theme): Component {
   const box = new Box(padding, 1, (text) => theme.bg("customMessageBg", text));
+  box.addChild(content);
+  return box;
+}
+
+/** What only the person sees stands on none. */
+function aside(content: Component): Component {
+  const box = new Box(1, 0);
   box.addChild(content);
   return box;
 }
@@ -107,13 +123,12 @@ class Folded implements Component {
   }
 
   render(width: number): string[] {
-    const wrap = (lines: string[]): string[] => lines.flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width)));
-    const body = wrap(this.#parts.body);
+    const body = this.#parts.body.flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width)));
     // One line more is shown rather than replaced by a line that says that there is one more.
     const folds = !this.#options.expanded && body.length > FOLDED_LINES + 1;
     const visible = folds ? body.slice(0, FOLDED_LINES) : body;
     if (folds) visible.push(this.#more(body.length - FOLDED_LINES, width));
-    return [...wrap(this.#parts.head), ...visible, ...wrap(this.#parts.foot)];
+    return [...hung(this.#parts.head, width), ...visible, ...hung(this.#parts.foot, width)];
   }
 
   invalidate(): void {}
@@ -121,53 +136,79 @@ class Folded implements Component {
   #more(lines: number, width: number): string {
     const more = this.#theme.fg("muted", `… ${lines} more lines`);
     const hint = this.#options.keyHint("app.tools.expand", "to expand");
-    return truncateToWidth(hint === "" ? more : `${more} (${hint})`, width, "…");
+    return truncateToWidth(hint === "" ? more : `${more}${this.#theme.fg("muted", " · ")}${hint}`, width, "…");
   }
 }
 
-/** What a peer has sent: who to whom, of which kind and about what, its text, its files. */
-function delivery(details: JsonObject, expanded: boolean, theme: Theme): Parts {
+/** Lines wrapped so that what belongs to the line before is indented. */
+function hung(lines: string[], width: number): string[] {
+  const room = width - HANGING.length;
+  if (room < HANGING.length) return lines.flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width)));
+  return lines.flatMap((line) => {
+    if (visibleWidth(line) <= width) return [line];
+    const [first = "", ...more] = wrapTextWithAnsi(line, room);
+    return [first, ...more.map((part) => HANGING + part.trimStart())];
+  });
+}
+
+/** What a peer has sent, or was sent: of which kind, who to whom, about what, its text, its files. */
+function message(details: JsonObject, expanded: boolean, theme: Theme): Parts {
   const field = (name: string): string => oneLine(textOf(details[name]));
   const outcome = field("outcome");
-  const colour = OUTCOMES[outcome] ?? "customMessageLabel";
-  const kind = [field("kind"), outcome].filter((part) => part !== "").join(" ");
-  const files = textsOf(details["files"]).map(oneLine);
-  const ends = `${theme.fg("accent", field("from"))} ${theme.fg("dim", "→")} ${theme.fg("accent", field("alias"))}`;
-  const head = [`${theme.fg(colour, theme.bold(kind))}  ${ends}  ${theme.fg("muted", field("team"))}`];
-  if (field("subject") !== "") head.push(theme.bold(field("subject")));
-  const body = painted(textOf(details["body"]), theme, "customMessageText");
-  return { head, body, foot: [...filesOf(files, expanded, theme), ...(expanded ? [origin(details, theme)] : [])] };
+  const kind = field("kind") === "sent" ? `${field("message")} queued` : `${field("kind")} ${outcome}`.trim();
+  const label = theme.fg(OUTCOMES[outcome] ?? "customMessageLabel", theme.bold(kind));
+  const ends = [field("from"), field("alias")].filter((end) => end !== "");
+  const between = theme.fg("dim", " → ");
+  const aside = [field("team"), timeOf(details), ...(expanded ? [field("id")] : [])].filter((part) => part !== "");
+  const first = [label, ends.map((end) => theme.fg("accent", end)).join(between), theme.fg("dim", aside.join(" · "))];
+  const { title, text } = unrepeated(field("subject"), harmless(textOf(details["body"])).trim());
+  return {
+    head: [first.filter((part) => part !== "").join("  "), ...(title === "" ? [] : [theme.bold(title)])],
+    body: painted(text, theme),
+    foot: filesOf(details, expanded, theme),
+  };
 }
 
-function filesOf(files: string[], expanded: boolean, theme: Theme): string[] {
+/** A subject that is made of the text's beginning, as that of `/team send` is, is not shown beside it. */
+function unrepeated(subject: string, text: string): { title: string; text: string } {
+  const [first = "", ...more] = text.split("\n");
+  if (first.trim() === subject) return { title: subject, text: more.join("\n").replace(/^\n+/, "") };
+  return { title: subject.endsWith("…") && first.startsWith(subject.slice(0, -1)) ? "" : subject, text };
+}
+
+function filesOf(details: JsonObject, expanded: boolean, theme: Theme): string[] {
+  const files = textsOf(details["files"]).map(oneLine);
   const [first] = files;
   if (first === undefined) return [];
-  if (expanded) return files.map((file) => theme.fg("muted", `  ${file}`));
-  return [theme.fg("muted", files.length === 1 ? first : `${first} and ${files.length - 1} more files`)];
+  const omitted = details["filesOmitted"];
+  const count = files.length + (typeof omitted === "number" ? omitted : 0);
+  const title = theme.fg("muted", count === 1 ? "1 file:" : `${count} files:`);
+  if (!expanded) return [`${title} ${theme.fg("dim", count === 1 ? first : `${first}, …`)}`];
+  const left = count > files.length ? [theme.fg("dim", `${HANGING}… ${count - files.length} more, left out here`)] : [];
+  return [title, ...files.map((file) => theme.fg("dim", `${HANGING}${file}`)), ...left];
 }
 
-function origin(details: JsonObject, theme: Theme): string {
+function timeOf(details: JsonObject): string {
   const created = details["created"];
   const at = typeof created === "number" ? new Date(created) : undefined;
-  const when = at === undefined || Number.isNaN(at.getTime()) ? "" : `  ${at.toLocaleString()}`;
-  return theme.fg("dim", `${oneLine(textOf(details["id"]))}${when}`);
+  return at === undefined || Number.isNaN(at.getTime()) ? "" : at.toTimeString().slice(0, 8);
 }
 
 /** An entry that is for the person alone: a note, the inbox, a roster, the status, what was sent. */
-function shown(data: JsonObject, theme: Theme): Parts {
-  const kind = oneLine(textOf(data["kind"]));
-  const title = oneLine(textOf(data["title"]));
-  const head = [`${theme.fg("customMessageLabel", theme.bold(kind))}  ${theme.bold(title)}`];
-  const lines = textsOf(data["lines"]).flatMap((line) => painted(line, theme, "customMessageText"));
-  return { head, body: [...lines, ...painted(textOf(data["body"]), theme, "customMessageText")], foot: [] };
+function shown(data: JsonObject, expanded: boolean, theme: Theme): Parts {
+  if (textOf(data["from"]) !== "") return message(data, expanded, theme);
+  const title = theme.fg("customMessageLabel", theme.bold(oneLine(textOf(data["title"]))));
+  // What a person has asked for is not folded: how many lines it has is bounded where they are made.
+  const lines = textsOf(data["lines"]).flatMap((line) => painted(line, theme));
+  return { head: [title, ...lines], body: painted(textOf(data["body"]), theme), foot: [] };
 }
 
-function painted(text: string, theme: Theme, colour: ThemeColor): string[] {
+function painted(text: string, theme: Theme): string[] {
   if (text === "") return [];
   return harmless(text)
     .trimEnd()
     .split("\n")
-    .map((line) => theme.fg(colour, line));
+    .map((line) => theme.fg("customMessageText", line));
 }
 
 /** The text without anything that a terminal would act on. */
