@@ -11,7 +11,7 @@ import contextlib
 import fcntl
 from typing import Final
 
-LOOK: Final = (0.01, 0.001)
+LOOK: Final = (0.002, 0.0003)
 """Seconds between two looks whether one is next: when one begins to wait, and at least."""
 _HALVED: Final = 0.02
 """Seconds of waiting after which that has halved: who waits for long comes before who just came."""

@@ -101,7 +101,7 @@ def test_who_is_next_and_stopped_holds_nobody_up_for_long(world: World) -> None:
 
 
 def test_who_is_next_and_stopped_holds_up_one_write_a_second(world: World) -> None:
-    """A process that is stopped while it is next, for an hour perhaps, must not slow down all that others do."""
+    """A process that is stopped while it is next, for an hour perhaps, must not slow down the others."""
     world.plant(1)
     writer, clock = waiting_writer(world)
     with turn_of_another(world):
@@ -127,7 +127,7 @@ def test_who_waits_long_looks_often(world: World) -> None:
 
 
 def test_who_is_next_looks_first(world: World) -> None:
-    """The lock must not lie unused while seven wait: looks begin after a tenth of a millisecond, one call each."""
+    """The lock must not lie unused while seven wait: looks begin after 0.1 ms, one call each."""
     world.plant(1)
     path = hold_lock(world)
     writer, clock = waiting_writer(world)
@@ -164,7 +164,7 @@ def test_who_has_waited_for_its_turn_looks_before_it_tries(
 
 
 def test_lock_of_a_writer_at_work_is_left_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is next at once asks the library only about a lock that is older than a write takes as a rule."""
+    """The library is asked only about a lock that is older than a write takes as a rule."""
     world.plant(1)
     writer, clock = waiting_writer(world)
     writer.append("first")
