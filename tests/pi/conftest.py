@@ -13,12 +13,15 @@ from pi_host.installation import PINNED, Installation, install
 from pi_host.model_server import ModelServer
 from pi_host.rpc import RpcPi
 from pi_host.terminal import TerminalPi
+from pi_team_host.team import Team
+from pi_team_host.team_pi import TeamPi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pi_host.rpc import StartRpc
     from pi_host.terminal import StartTerminal
+    from pi_team_host.team_pi import StartMembers, StartTeamPi
 
 _HERE = Path(__file__).parent
 _MARKS = (pytest.mark.slow, pytest.mark.timeout(300))
@@ -78,3 +81,43 @@ def start_terminal(pi_home: PiHome) -> Iterator[StartTerminal]:
     yield start
     for pi in started:
         pi.sweep()
+
+
+@pytest.fixture
+def crew(pi_home: PiHome) -> Iterator[Team]:
+    """A team `crew` among those that the test's Pi processes know."""
+    team = Team(pi_home.agent / "teams", "crew")
+    yield team
+    team.mailbox.close()
+
+
+@pytest.fixture
+def start_team_pi(pi_home: PiHome) -> Iterator[StartTeamPi]:
+    """Start Pi in RPC mode with the extension; the options are those of `TeamPi`."""
+    started: list[TeamPi] = []
+
+    def start(*words: str, **options: Any) -> TeamPi:
+        started.append(TeamPi(pi_home, *words, **options))
+        return started[-1]
+
+    yield start
+    for pi in started:
+        pi.sweep()
+
+
+@pytest.fixture
+def start_members(start_team_pi: StartTeamPi, crew: Team) -> StartMembers:
+    """Start several at once and join `crew`: `lead, coder = start_members(lead="fake-1", coder="fake-2")`."""
+
+    def start(**models: str) -> list[TeamPi]:
+        members = {alias: start_team_pi(model=model) for alias, model in models.items()}
+        joins = [
+            (pi, pi.send("prompt", message=f"/team join {crew.name} {alias}"))
+            for alias, pi in members.items()
+        ]
+        for pi, number in joins:
+            pi.response(number)
+            assert pi.widget.startswith(f"{crew.name}/"), pi.notifications
+        return [*members.values()]
+
+    return start
