@@ -1,6 +1,7 @@
-/** The subcommands of `/team`, which can be completed without the Python side. */
+/** The subcommands of `/team`, which can be completed and explained without the Python side. */
 
 import type { AutocompleteItem } from "@earendil-works/pi-tui";
+import type { JsonObject } from "./protocol.ts";
 
 interface Subcommand {
   readonly arguments: string;
@@ -11,7 +12,11 @@ interface Subcommand {
   readonly named?: boolean;
 }
 
-/** As the Python side has them, which does and explains them. */
+const TITLE = "A team of agent sessions on this machine";
+const FIRST_STEPS =
+  "First /team create TEAM, then /team join TEAM ALIAS here and, under another alias, in another session.";
+
+/** As the Python side has them, which does them. */
 const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   send: {
     arguments: "ALIAS TEXT",
@@ -65,4 +70,14 @@ export function completed(prefix: string, joined: boolean): AutocompleteItem[] |
       description: rest === "" ? description : `${rest} — ${description}`,
     }));
   return items.length > 0 ? items : null;
+}
+
+/** The entry that shows every subcommand, also where there is no Python side. */
+export function usage(joined: boolean): JsonObject {
+  const rows = Object.entries(SUBCOMMANDS).map(
+    ([name, subcommand]) => [`/team ${name} ${subcommand.arguments}`.trimEnd(), subcommand.description] as const,
+  );
+  const widest = Math.max(...rows.map(([command]) => command.length));
+  const lines = rows.map(([command, description]) => `${command.padEnd(widest)}  ${description}`);
+  return { kind: "help", title: TITLE, lines: joined ? lines : [...lines, FIRST_STEPS] };
 }

@@ -17,6 +17,9 @@ export const DONE = "HELPER_DONE";
 const STDERR_CHARACTERS = 4_000;
 const STDERR_LINES = 3;
 
+/** Milliseconds after the child's end in which what it has written may still be read. */
+const STREAM_PATIENCE = 500;
+
 /** How the child ended. */
 export interface Ended {
   readonly quietly: boolean;
@@ -60,6 +63,7 @@ export class Helper {
     });
     this.#child = spawn(python, ["-P", "-m", "pi_team.hosts.pi"], { env: environment, stdio: "pipe" });
     this.#child.on("error", (error) => this.#end(`cannot run ${python}: ${error.message}`, false));
+    this.#child.on("exit", () => setTimeout(() => this.#hangUp(), STREAM_PATIENCE).unref());
     this.#child.on("close", (code, signal) => this.#closed(code, signal));
     for (const stream of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) {
       stream.on("error", () => {}); // the end of the child tells what there is to tell
@@ -88,7 +92,7 @@ export class Helper {
   async close(patience: number): Promise<void> {
     if (this.#ended) return;
     this.#child.stdin.end();
-    const timer = setTimeout(() => this.#child.kill("SIGKILL"), patience);
+    const timer = setTimeout(() => this.#kill(), patience);
     await this.#over;
     clearTimeout(timer);
   }
@@ -145,7 +149,18 @@ export class Helper {
 
   #fail(why: string): void {
     this.#failure ??= why;
+    this.#kill();
+  }
+
+  #kill(): void {
     this.#child.kill("SIGKILL");
+    this.#hangUp();
+  }
+
+  /** Read nothing more: the streams may be open in processes that the child has left behind. */
+  #hangUp(): void {
+    this.#child.stdout.destroy();
+    this.#child.stderr.destroy();
   }
 
   #closed(code: number | null, signal: string | null): void {

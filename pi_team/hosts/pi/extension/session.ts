@@ -9,7 +9,7 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { getAgentDir, VERSION } from "@earendil-works/pi-coding-agent";
 import type { AutocompleteItem } from "@earendil-works/pi-tui";
-import { completed, NAMED } from "./commands.ts";
+import { completed, NAMED, usage } from "./commands.ts";
 import { DONE, type Ended, GONE, Helper, type Listener } from "./helper.ts";
 import { extensionVersion, interpreter, MEND } from "./interpreter.ts";
 import { isObject, type JsonObject, objectOf, PROTOCOL, TeamError, textOf, told } from "./protocol.ts";
@@ -67,6 +67,7 @@ export class TeamSession implements Listener {
   }
 
   async command(line: string): Promise<void> {
+    if (line === "" || line === "help") return this.#show(usage(this.#joined));
     try {
       await this.#ask("command", { line });
     } catch (error) {
