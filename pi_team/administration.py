@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pi_team.doctor import Doctor, Finding
 from pi_team.domain import operations
 from pi_team.domain.codec import TeamCodec
 from pi_team.engine import Engine, new_id
 from pi_team.errors import PiTeamError
-from pi_team.former import FormerCodec
 from pi_team.presence import PresenceDirectory
-from pi_team.record import recovery
 from pi_team.relocation import Terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pi_team.doctor import Finding
     from pi_team.domain.model import TeamState
     from pi_team.record.directory import TeamDirectory
     from pi_team.record.recovery import SlotReport
@@ -96,6 +94,7 @@ class Administration:
 
     def doctor(self, team: str | None = None) -> list[Finding]:
         """What is wrong in the teams directory and in one or every team; changes nothing."""
+        from pi_team.doctor import Doctor  # noqa: PLC0415 - as a rule a mailbox is there to send
 
         def stamps(state: TeamState) -> float:
             return max((message.created for message in state.messages), default=0.0) / 1_000
@@ -113,6 +112,9 @@ class Administration:
 
     def revisions(self, team: str) -> list[SlotReport[TeamState]]:
         """The history of a team, oldest first, each revision read and checked."""
+        from pi_team.former import FormerCodec  # noqa: PLC0415 - as a rule a mailbox is there to send
+        from pi_team.record import recovery  # noqa: PLC0415 - as above
+
         with self._engine.store.open(team) as directory:
             return recovery.history(directory, FormerCodec(team))
 
@@ -121,6 +123,9 @@ class Administration:
 
         The number of the new revision. A record that cannot be read is kept beside.
         """
+        from pi_team.former import FormerCodec  # noqa: PLC0415 - as a rule a mailbox is there to send
+        from pi_team.record import recovery  # noqa: PLC0415 - as above
+
         version = self._engine.publisher.exclusively(
             lambda: self._engine.store.open(team),
             lambda directory: recovery.recover(
