@@ -13,7 +13,8 @@ import pytest
 
 import evidence
 from nursery import Died, Nursery, Refused
-from trials import CHANGING, OPERATIONS, Trial, heal
+from recipes import OPERATIONS
+from trials import CHANGING, Trial, heal
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,8 @@ import pytest
 import evidence
 from grounds import Ground, ground
 from nursery import Refused
-from trials import CHANGING, OPERATIONS
+from recipes import OPERATIONS
+from trials import CHANGING
 
 if TYPE_CHECKING:
     from pathlib import Path

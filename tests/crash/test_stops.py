@@ -11,7 +11,8 @@ import pytest
 
 import evidence
 from grounds import Ground, ground
-from trials import CHANGING, OPERATIONS, heal
+from recipes import OPERATIONS
+from trials import CHANGING, heal
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from faults import RECORD, behind_a_link, opened_to_others, rewritten, written
 from grounds import Ground, as_given, ground, membership
 from pi_team.errors import PiTeamError
 from pi_team.mailbox import Mailbox
-from trials import OPERATIONS
+from recipes import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

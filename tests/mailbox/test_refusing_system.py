@@ -18,7 +18,8 @@ from grounds import as_given, ground, membership
 from interposition import REFUSALS, Call, InterposedFileSystem, UnsyncedFileSystem
 from pi_team.errors import OutcomeUnknown, PiTeamError, StorageError
 from pi_team.mailbox import Mailbox
-from trials import CHANGING, OPERATIONS, state
+from recipes import OPERATIONS, state
+from trials import CHANGING
 
 if TYPE_CHECKING:
     from pathlib import Path

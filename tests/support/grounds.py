@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -25,9 +27,12 @@ if TYPE_CHECKING:
 LIVING: Final = ("alice", "bob", "carol", "dora")
 KEPT: Final = 4
 PENDING: Final = "not installed"
-Kind: TypeAlias = Literal["plain", "locked", "pending", "lost", "long", "pruning"]
-"""As it was left; with both locks of a dead writer; also with its publication linked and not installed; that,
-and its private file lost, as in a power cut; with 32 slots; with so many that the next write prunes."""
+GARBAGE: Final = b'{"schemaVersion":1,"revision":19,\0\0\0'
+Kind: TypeAlias = Literal["plain", "locked", "future", "pending", "lost", "long", "pruning", "damaged"]
+"""As it was left; with both locks of a dead writer; these from an hour ahead, as a clock that was set back
+leaves them; also with its publication linked and not installed; that, and its private file lost, as in a power
+cut; with 32 slots; with so many that the next write prunes; with garbage in place of the record."""
+_MADE_FROM: Final[dict[Kind, Kind]] = {"future": "locked", "damaged": "plain"}
 COMPLETED: Final = {"outcome": "completed", "body": "done", "files": [], "tests": []}
 
 
@@ -70,8 +75,18 @@ class Ground:
 def ground(root: Path, kind: Kind = "plain") -> Ground:
     """A fresh copy of the teams below `root`, an empty directory; which kind of `crew`, see :data:`Kind`."""
     _, owners, ids = _template()
-    evidence.unpack(_packed(kind), root)
-    return Ground(root / "teams", owners, ids, evidence.revision(root / "teams" / "crew"))
+    evidence.unpack(_packed(_MADE_FROM.get(kind, kind)), root)
+    crew = root / "teams" / "crew"
+    field = Ground(root / "teams", owners, ids, evidence.revision(crew))
+    if kind == "damaged":
+        (crew / "state.json").unlink()
+        (crew / "state.json").touch(mode=0o600)
+        (crew / "state.json").write_bytes(GARBAGE)
+    elif kind == "future":
+        ahead = time.time() + 3_600
+        for lock in (field.path / ".locks" / "crew.lock", crew / "state.json.lock"):
+            os.utime(lock, (ahead, ahead))
+    return field
 
 
 @functools.cache

@@ -8,13 +8,12 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
-
-import attrs
+from typing import TYPE_CHECKING, Any, Final
 
 import evidence
-from grounds import COMPLETED, Ground, ground
+from grounds import Ground, ground
 from nursery import Refused
+from recipes import BYSTANDERS, OPERATIONS, state, without_bystanders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,84 +30,6 @@ OPTIONS: Final[dict[str, Any]] = {
 }
 CHANGING: Final = {"create", "mkdir", "write", "fsync", "link", "rename", "unlink", "rmdir", "touch"}
 """The system calls that change something; between two others the disk is the same."""
-BYSTANDERS: Final = "the bystander's"
-State: TypeAlias = "dict[str, tuple[Any, Any]]"
-
-
-@attrs.frozen
-class Operation:
-    """An operation of a victim.
-
-    Attributes:
-        do: its name.
-        team: on which team, where nobody owns it.
-        owner: as which member of `crew`.
-        actor: as which member of `crew`, where that is an option.
-        message: on the message of that subject.
-        args, kwargs: its further arguments.
-    """
-
-    do: str
-    team: str = "crew"
-    owner: str = ""
-    actor: str = ""
-    message: str = ""
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = attrs.field(factory=dict)
-
-    def order(self, field: Ground) -> tuple[list[Any], dict[str, Any]]:
-        """What an actor is to be told."""
-        args: list[Any] = [self.do, field.owners[self.owner] if self.owner else self.team]
-        if self.message:
-            args.append(field.ids[self.message])
-        kwargs = self.kwargs | ({"actor": field.owners[self.actor]} if self.actor else {})
-        return [*args, *self.args], kwargs
-
-
-NOTE: Final = {"kind": "note", "subject": "the victim's", "body": "x"}
-OPERATIONS: Final = {
-    "send": Operation("send", owner="alice", args=("bob",), kwargs=NOTE),
-    "notes": Operation("notes", owner="alice"),
-    "claim": Operation("claim", owner="carol"),
-    "release": Operation("release", owner="bob", message="at work"),
-    "settle": Operation("settle", owner="bob", message="at work", args=(COMPLETED,)),
-    "leave with a claim": Operation("leave", owner="bob"),
-    "join": Operation("join", args=("newcomer",)),
-    "join a dead alias": Operation("join", args=("ghost",)),
-    "sweep": Operation("sweep", owner="alice"),
-    "rename myself": Operation("rename_member", actor="alice", args=("alice", "anna")),
-    "rename another": Operation("rename_member", actor="alice", args=("erin", "eric")),
-    "remove the dead": Operation("remove_member", args=("ghost",)),
-    "heartbeat": Operation("heartbeat", owner="alice", args=("busy",)),
-    "create": Operation("create", team="third"),
-    "rename a team": Operation("rename_team", team="quiet", args=("hushed",)),
-    "delete a team": Operation("delete_team", team="quiet"),
-    "recover": Operation("recover", args=(17,)),
-}
-
-
-def state(path: Path) -> State:
-    """Each team's members and messages, without what differs from run to run."""
-    teams: State = {}
-    for team in sorted(path.iterdir()):
-        if not team.name.startswith("."):
-            payload = evidence.payload(team)
-            members = tuple((member["alias"], member["status"]) for member in payload["members"])
-            teams[team.name] = (members, tuple(map(_message, payload["messages"])))
-    return teams
-
-
-def _message(message: dict[str, Any]) -> tuple[Any, ...]:
-    outcome = message["result"]["outcome"] if "result" in message else None
-    fields = ("team", "from", "to", "subject", "kind", "state")
-    return (*(message[field] for field in fields), "claim" in message, outcome)
-
-
-def _without_bystanders(teams: State) -> State:
-    members, messages = teams["crew"]
-    kept = tuple(message for message in messages if message[3] != BYSTANDERS)
-    assert len(messages) - len(kept) == 1, "the bystander's message has to be there once"
-    return teams | {"crew": (members, kept)}
 
 
 class Trial:
@@ -173,14 +94,15 @@ class Trial:
         bystander.ask("open", str(field.path), **OPTIONS | options)
         sent = bystander.ask("send", field.owners["dora"], "carol", kind="note", subject=BYSTANDERS, body="x")
         assert sent["state"] == "pending"
-        if self._operation.owner or self._operation.team == "crew":
-            assert _without_bystanders(state(field.path)) in (self.before, self.after)
+        assert evidence.subjects(field.crew)[BYSTANDERS] == 1
+        if not self._operation.repeated:
+            assert without_bystanders(state(field.path)) in (self.before, self.after)
         else:
             # Half a rename waits for the same rename; half a creation or deletion is none.
             with contextlib.suppress(Refused):
                 args, kwargs = self._operation.order(field)
                 bystander.ask(*args, **kwargs)
-            assert _without_bystanders(state(field.path)) == self.after
+            assert without_bystanders(state(field.path)) == self.after
         heal(bystander, field.path)
         assert evidence.strays(field.path) == []
 
