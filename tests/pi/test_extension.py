@@ -1,0 +1,506 @@
+"""The extension in the real Pi, over RPC: what it does, and above all what it does not do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from pi_host.model_server import Call, Reply
+from pi_member import gone, helpers, mailbox, notices, put_in, results, script, shown, told
+from pi_team.domain.lifecycles import membership_of
+from pi_team.hosts.pi.installation import EXTENSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pi_host.home import PiHome
+    from pi_host.model_server import ModelServer
+    from pi_host.rpc import RpcPi, StartRpc
+
+TOOLS: Final = {"team_members", "team_send", "team_status"}
+
+
+@pytest.fixture
+def installed(pi_home: PiHome) -> PiHome:
+    put_in(pi_home)
+    return pi_home
+
+
+def joined(pi: RpcPi, alias: str = "coder") -> RpcPi:
+    """The session as a member of crew."""
+    pi.ask(f"/team join crew {alias}")
+    pi.eventually(lambda: f"crew/{alias}" in str(pi.widgets))
+    return pi
+
+
+@pytest.fixture
+def crew(installed: PiHome) -> PiHome:
+    with mailbox(installed) as teams:
+        teams.create("crew")
+    return installed
+
+
+def connected(home: PiHome) -> dict[str, bool]:
+    """Who is there, as the record and the presence say."""
+    with mailbox(home) as teams:
+        return {each.member.alias: each.displayed != "offline" for each in teams.look("crew").members}
+
+
+# --- being installed
+
+
+@pytest.mark.usefixtures("installed")
+def test_being_installed_joins_nothing_starts_nothing_and_tells_the_model_nothing(
+    start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """A session of somebody who uses no team pays for it: a process, tools, words in its context."""
+    pi = start_rpc()
+    assert "team" in {command["name"] for command in pi.command("get_commands")["commands"]}
+    model_server.script("fake-1", "hello")
+    pi.ask("hi")
+    request = model_server.asked("fake-1")
+    assert not TOOLS & request.tools
+    assert "<pi-team>" not in request.system
+    mark = pi.mark()
+    pi.ask("/team")  # the usage is known without Python
+    assert "/team join TEAM ALIAS" in str(shown(pi, after=mark))
+    assert pi.process.family() == []
+    assert (pi.widgets, pi.notifications) == ({}, [])
+    assert pi.close() == 0
+
+
+def test_a_session_joins_gets_its_tools_and_loses_them_when_it_leaves(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """The whole way there and back: widget, rules, tools, and the record."""
+    pi = start_rpc()
+    pi.ask("/team list")
+    assert shown(pi)[0]["kind"] == "list"
+    assert "crew" in str(shown(pi)[0])
+    joined(pi)
+    assert connected(crew) == {"coder": True}
+    model_server.script("fake-1", Reply(Call("team_members", {})), "nobody else", "goodbye")
+    assert pi.ask("who is there?") == "nobody else"
+    request = model_server.asked("fake-1")
+    assert request.tools >= TOOLS
+    assert request.system.count("<pi-team>") == 1
+    assert "coder" in request.system
+    pi.ask("/team leave")
+    pi.eventually(lambda: pi.widgets == {})
+    assert connected(crew) == {"coder": False}
+    pi.ask("bye")
+    last = model_server.asked("fake-1", 3)
+    assert not TOOLS & last.tools
+    assert "<pi-team>" not in last.system
+    assert pi.close() == 0
+    assert notices(pi, "error") == []
+
+
+def test_tools_that_a_person_has_excluded_stay_out(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """`--tools` on the command line is a local rule, and local rules win."""
+    pi = joined(start_rpc("--tools", "read,team_status"))
+    model_server.script("fake-1", "hello", "hello")
+    pi.ask("hi")
+    assert model_server.asked("fake-1").tools == {"read", "team_status"}
+    pi.ask("/team leave")
+    joined(pi)
+    pi.ask("hi")
+    assert model_server.asked("fake-1", 2).tools == {"read", "team_status"}
+    assert connected(crew) == {"coder": True}
+
+
+def test_a_request_becomes_a_turn_and_its_end_a_result(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """Text, files and outcome of a turn reach the emitter; paths are absolute, failed edits are left out."""
+    joined(start_rpc())
+    calls = [
+        Call("write", {"path": "new.txt", "content": "x"}),
+        Call("write", {"path": "@at.txt", "content": "x"}),
+        Call("edit", {"path": "missing.txt", "edits": [{"oldText": "a", "newText": "b"}]}),
+    ]
+    model_server.script("fake-1", *(Reply("Working.", call) for call in calls), "All done.")
+    with mailbox(crew) as teams:
+        lead = teams.join("crew", "lead")
+        request = teams.send(lead, "coder", kind="request", subject="Write it", body="Please write it.")
+        (result,) = results(teams)
+        assert result.parent_id == request.id
+        assert result.report is not None
+        assert (result.report.outcome, result.report.body) == ("completed", "All done.")
+        assert result.report.files == (str(crew.work / "new.txt"), str(crew.work / "at.txt"))
+        assert all(os.path.isfile(name) for name in result.report.files)
+    context = model_server.asked("fake-1").texts("user")[-1]
+    assert "Please write it." in context
+    assert context.startswith("[pi-team]")
+
+
+# --- a Python that is not what it should be
+
+PYTHONS: Final = {
+    "missing": (None, "cannot run"),
+    "without pi_team": (f'exec {sys.executable} -S "$@"', "No module named"),
+    "chattering": ("echo hello; exec cat >/dev/null", "could not be taken"),
+    "endless": ("yes | tr -d '\\n'", "a line without an end"),
+    "failing": ("echo out of order >&2; exit 3", "out of order"),
+    "quiet": ("exit 0", "ended"),
+}
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("what", PYTHONS)
+def test_a_python_that_does_not_do_is_told_once_and_pi_lives_on(
+    what: str, tmp_path: Path, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """The environment was removed or broken: an uncaught exception in the extension would end Pi."""
+    text, reason = PYTHONS[what]
+    python = script(tmp_path / "python", text) if text else str(tmp_path / "python")
+    pi = start_rpc(env={"PI_TEAM_PYTHON": python})
+    pi.ask("/team list")
+    (error,) = notices(pi, "error")
+    assert reason in error
+    assert what == "quiet" or "pi-team doctor" in error
+    model_server.script("fake-1", "still here")
+    assert pi.ask("hi") == "still here"
+    assert gone(pi.process.family())
+    assert pi.close() == 0
+    assert not [record for record in pi.records if record["type"] == "extension_error"]
+
+
+def test_without_a_record_of_the_installation_it_is_said_what_to_do(start_rpc: StartRpc) -> None:
+    """The extension was put into Pi by hand."""
+    pi = start_rpc(extensions=[EXTENSION])
+    pi.ask("/team list")
+    (error,) = notices(pi, "error")
+    assert "pi-team.json" in error
+    assert "pi-team pi install" in error
+    assert pi.close() == 0
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_project_cannot_put_its_own_python_modules_in_the_way(pi_home: PiHome, start_rpc: StartRpc) -> None:
+    """A directory that somebody works in has modules of the names that are imported: they would be run."""
+    for name in ("pi_team", "json", "attrs"):
+        (pi_home.work / f"{name}.py").write_text("open('was-run', 'w'); raise SystemExit(9)")
+    pi = start_rpc()
+    pi.ask("/team list")
+    assert notices(pi, "error") == []
+    assert not (pi_home.work / "was-run").exists()
+
+
+# --- others in the same Pi
+
+OTHER: Final = """
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import { Type } from "typebox";
+
+export default function (pi: ExtensionAPI): void {
+  pi.registerCommand("team", {
+    description: "Another one",
+    handler: async (_args, ctx) => ctx.ui.notify("the other one answers", "info"),
+  });
+  pi.registerTool({
+    name: "team_send",
+    label: "Another",
+    description: "Another one",
+    parameters: Type.Object({}),
+    execute: async () => ({ content: [{ type: "text", text: "sent" }], details: {} }),
+  });
+}
+"""
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_where_another_extension_has_the_name_it_steps_back(
+    order: str, installed: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """As the TypeScript pi-team does: with two of the name Pi would have neither under it."""
+    other = installed.extension("other", OTHER)
+    if order == "before":
+        pi = start_rpc(extensions=[other])
+    else:
+        installed.write_settings(extensions=[EXTENSION, other])
+        pi = start_rpc()
+    told(pi, "steps back")
+    assert other in told(pi, "steps back")["message"]
+    assert [c["name"] for c in pi.command("get_commands")["commands"] if "team" in c["name"]] == ["team"]
+    pi.ask("/team list")
+    assert ("info", "the other one answers") in pi.notifications
+    model_server.script("fake-1", "hello")
+    pi.ask("hi")
+    assert TOOLS & model_server.asked("fake-1").tools == {"team_send"}
+    assert pi.process.family() == []
+    assert pi.close() == 0
+    assert not [record for record in pi.records if record["type"] == "extension_error"]
+
+
+def test_a_second_copy_steps_back_and_the_first_works(
+    crew: PiHome, tmp_path: Path, start_rpc: StartRpc
+) -> None:
+    """Installed from two environments, or by hand and by the command."""
+    copy = tmp_path / "copy"
+    shutil.copytree(EXTENSION, copy)
+    pi = start_rpc(extensions=[str(copy)])
+    warning = told(pi, "loaded twice")["message"]
+    assert str(copy) in warning
+    assert EXTENSION in warning
+    assert [c["name"] for c in pi.command("get_commands")["commands"] if "team" in c["name"]] == ["team"]
+    joined(pi)
+    assert len(helpers(pi)) == 1
+    assert connected(crew) == {"coder": True}
+    mark = pi.mark()
+    pi.command("new_session")  # and so it is for the next session of the process
+    told(pi, "loaded twice", after=mark)
+    joined(pi)
+    assert notices(pi, "error") == []
+
+
+# --- ending
+
+
+@pytest.mark.parametrize("how", ["closed", "SIGTERM", "SIGHUP"])
+def test_an_orderly_end_leaves_the_team_and_no_process(how: str, crew: PiHome, start_rpc: StartRpc) -> None:
+    """A helper that outlives its Pi; a member that looks alive and is not."""
+    pi = joined(start_rpc())
+    processes = helpers(pi)
+    assert len(processes) == 1
+    if how == "closed":
+        assert pi.close() == 0
+    else:
+        assert pi.interrupt(getattr(signal, how)) == 128 + getattr(signal, how)
+    assert gone(processes)
+    with mailbox(crew) as teams:
+        (entry,) = teams.look("crew").members
+        assert membership_of(entry.member) == "offline"
+
+
+def test_a_killed_pi_leaves_no_process(crew: PiHome, start_rpc: StartRpc) -> None:
+    """The helper's input ends with Pi, whatever ended it."""
+    pi = joined(start_rpc())
+    assert gone(pi.kill())
+    assert connected(crew) == {"coder": False}
+
+
+def test_a_helper_that_hangs_holds_up_neither_the_end_nor_survives_it(
+    crew: PiHome, start_rpc: StartRpc
+) -> None:
+    """Storage hangs while Pi is to end: it ends within seconds, and the helper with it."""
+    pi = joined(start_rpc())
+    (helper,) = helpers(pi)
+    helper.suspend()
+    began = time.monotonic()
+    assert pi.interrupt() == 128 + signal.SIGTERM
+    assert time.monotonic() - began < 15
+    assert gone([helper])
+    assert connected(crew) == {"coder": False}
+
+
+def test_a_helper_that_dies_is_replaced_and_the_membership_goes_on(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """Somebody kills the wrong Python: the session comes back under its alias, with its tools."""
+    pi = joined(start_rpc())
+    (helper,) = helpers(pi)
+    mark = pi.mark()
+    helper.kill()
+    told(pi, "started again", after=mark)
+    told(pi, "Back in crew as coder", after=mark)
+    (another,) = helpers(pi)
+    assert another.pid != helper.pid
+    model_server.script("fake-1", "hello", "done")
+    pi.ask("hi")
+    assert model_server.asked("fake-1").tools >= TOOLS
+    with mailbox(crew) as teams:
+        teams.send(teams.join("crew", "lead"), "coder", kind="request", subject="Go on", body="Go on.")
+        assert [each.report.body for each in results(teams) if each.report] == ["done"]
+    assert notices(pi, "error") == []
+
+
+def test_a_helper_that_dies_again_and_again_is_given_up(crew: PiHome, start_rpc: StartRpc) -> None:
+    """A broken environment must not make Pi start processes for ever; a person may try again."""
+    pi = joined(start_rpc())
+    for _ in range(3):
+        mark = pi.mark()
+        helpers(pi)[0].kill()
+        told(pi, "Back in crew", after=mark)
+    mark = pi.mark()
+    helpers(pi)[0].kill()
+    told(pi, "ended too often", after=mark)
+    pi.eventually(lambda: pi.widgets == {})
+    assert helpers(pi) == []
+    pi.ask("/team status")
+    told(pi, "Back in crew", after=mark)
+    pi.eventually(lambda: "crew/coder" in str(pi.widgets))
+    assert connected(crew) == {"coder": True}
+
+
+HURRIED: Final = """
+import runpy
+import pi_team.hosts.pi.bridge
+
+pi_team.hosts.pi.bridge.IDLE_LIFETIME = 0.05
+runpy.run_module("pi_team.hosts.pi", run_name="__main__")
+"""
+"""The helper, but it gives up waiting for work much sooner."""
+
+
+def test_a_helper_that_was_not_needed_ends_and_comes_back_when_it_is(
+    installed: PiHome, tmp_path: Path, start_rpc: StartRpc
+) -> None:
+    """After a while without a membership it ends by itself: nothing is said, and the next command works."""
+    hurried = tmp_path / "hurried.py"
+    hurried.write_text(HURRIED)
+    python = script(tmp_path / "python", f"exec {sys.executable} {hurried}")
+    pi = start_rpc(env={"PI_TEAM_PYTHON": python})
+    for number in range(1, 4):
+        pi.ask("/team list")
+        assert len(shown(pi)) == number
+        assert gone(pi.process.family())
+    assert pi.notifications == []
+    assert not (installed.agent / "teams" / "crew").exists()
+
+
+# --- sessions
+
+RELOADING: Final = """
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+
+export default function (pi: ExtensionAPI): void {
+  pi.registerCommand("again", { description: "Reload", handler: async (_args, ctx) => ctx.reload() });
+}
+"""
+
+
+def test_a_reload_keeps_the_membership_and_one_helper(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """The modules are loaded anew: a second helper, doubled tools, or a session that fell out of its team."""
+    pi = joined(start_rpc(extensions=[crew.extension("reloading", RELOADING)]))
+    before = helpers(pi)
+    mark = pi.mark()
+    pi.ask("/again")
+    told(pi, "Back in crew as coder", after=mark)
+    assert gone(before)
+    assert len(helpers(pi)) == 1
+    model_server.script("fake-1", "hello")
+    pi.ask("hi")
+    request = model_server.asked("fake-1")
+    assert request.tools >= TOOLS
+    assert request.system.count("<pi-team>") == 1
+    assert connected(crew) == {"coder": True}
+    assert notices(pi, "error") == []
+
+
+def test_a_new_session_is_no_member_and_the_old_one_is_again(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """A membership that crept into the next session of the process, or was lost on the way back."""
+    pi = joined(start_rpc())
+    model_server.script("fake-1", "hello", "hello")
+    pi.ask("hi")
+    old, before = pi.state()["sessionFile"], helpers(pi)
+    pi.command("new_session")
+    assert gone(before)
+    pi.ask("hi")
+    assert not TOOLS & model_server.asked("fake-1", 2).tools
+    assert connected(crew) == {"coder": False}
+    assert helpers(pi) == []
+    mark = pi.mark()
+    pi.command("switch_session", sessionPath=old)
+    told(pi, "Back in crew as coder", after=mark)
+    assert connected(crew) == {"coder": True}
+    assert notices(pi, "error") == []
+
+
+def test_a_membership_is_kept_from_before_the_first_message(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """Pi writes a session's file with its first message: what came before must be in it. A fork has left."""
+    pi = joined(start_rpc())
+    model_server.script("fake-1", "hello")
+    pi.ask("hi")
+    name = pi.state()["sessionId"]
+    assert pi.close() == 0
+    again = start_rpc("--session", name)
+    told(again, "Back in crew as coder")
+    again.eventually(lambda: "crew/coder" in str(again.widgets))
+    assert again.close() == 0
+    fork = start_rpc("--fork", name)
+    assert fork.state()["sessionId"] != name
+    fork.ask("/team")  # anything that a session does
+    assert ([each.cmdline() for each in helpers(fork)], fork.notifications) == ([], [])
+    assert connected(crew) == {"coder": False}
+
+
+@pytest.mark.parametrize("mode", ["text", "json"])
+def test_a_session_without_a_person_is_refused(mode: str, crew: PiHome, tmp_path: Path) -> None:
+    """`pi -p`: nobody would see what teammates ask for, and nothing receives when it has ended."""
+    python = script(tmp_path / "python", f"touch {tmp_path / 'was-run'}; exit 1")
+    command = crew.command(["--mode", mode, "-p", "/team join crew coder"], extensions=[], model=None)
+    ended = subprocess.run(
+        command,
+        cwd=crew.work,
+        env=crew.env({"PI_TEAM_PYTHON": python}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "only a session with a person joins a team" in ended.stderr
+    assert not (tmp_path / "was-run").exists()
+    assert connected(crew) == {}
+
+
+SPOILING: Final = """
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+
+export default function (pi: ExtensionAPI): void {
+  pi.on("before_agent_start", (event) => {
+    if (event.messageType === "custom") event.systemPromptOptions.sections["no tag name"] = "x";
+  });
+}
+"""
+"""Makes that Pi cannot prepare a turn which a message starts."""
+
+
+def test_a_turn_that_pi_cannot_begin_is_reported_as_failed(crew: PiHome, start_rpc: StartRpc) -> None:
+    """Pi tells no extension of it: the request would stay claimed for as long as the session lives."""
+    pi = joined(start_rpc(extensions=[crew.extension("spoiling", SPOILING)]))
+    with mailbox(crew) as teams:
+        teams.send(teams.join("crew", "lead"), "coder", kind="request", subject="Go on", body="Go on.")
+        pi.until("extension_error", after=0)
+        (result,) = results(teams)
+    assert result.report is not None
+    assert result.report.outcome == "failed"
+    assert "did not start" in result.report.body
+
+
+def test_entries_of_others_are_ignored(crew: PiHome, start_rpc: StartRpc, model_server: ModelServer) -> None:
+    """A session file with a membership that makes no sense: told once, and Pi works."""
+    pi = joined(start_rpc())
+    model_server.script("fake-1", "hello")
+    pi.ask("hi")
+    file = pi.state()["sessionFile"]
+    assert pi.close() == 0
+    with open(file) as stream:
+        entries = [json.loads(line) for line in stream]
+    entry = {"type": "custom", "customType": "pi-team-membership", "data": {"version": "x", "team": 7}}
+    with open(file, "a") as stream:
+        last = entries[-1]["id"]
+        stream.write(
+            json.dumps({**entry, "id": "ffffffff", "parentId": last, "timestamp": "2026-01-01"}) + "\n"
+        )
+    pi = start_rpc("--session", file)
+    told(pi, "cannot be read")
+    pi.ask("/team list")
+    assert notices(pi, "error") == []
+    assert connected(crew) == {"coder": False}
