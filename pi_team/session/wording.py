@@ -88,7 +88,7 @@ _FOR_MODELS: Final = {
 }
 """What a model is to do about a refusal, where that differs from what a person at a shell would do."""
 _FOR_PEOPLE: Final = {
-    "TEAM_UNKNOWN": "/team list shows the teams, /team create NAME makes one.",
+    "TEAM_UNKNOWN": "/team list shows the teams, /team create TEAM makes one.",
     "MEMBER_UNKNOWN": "/team members shows them.",
     "SELF_ADDRESSED": "/team members shows your teammates.",
     "DUPLICATE": "It is queued already. Wait a minute to send it again on purpose.",

@@ -36,7 +36,7 @@ export class Turns {
 
   get readiness(): Readiness {
     return {
-      model: this.#ctx.model !== undefined,
+      model: isKnown(this.#ctx),
       idle: this.#ctx.isIdle(),
       queued: this.#ctx.hasPendingMessages(),
       prompt: this.#prompts > 0 || performance.now() - this.#submitted < SUBMISSION_PATIENCE,
@@ -102,4 +102,10 @@ export class Turns {
       }
     }, UNSTARTED_INTERVAL).unref();
   }
+}
+
+/** Whether there is a model to ask: where none is selected, Pi names one that no provider has. */
+function isKnown({ model, modelRegistry }: ExtensionContext): boolean {
+  if (model === undefined) return false;
+  return modelRegistry.hasConfiguredAuth(model) || modelRegistry.find(model.provider, model.id) !== undefined;
 }
