@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -52,6 +53,7 @@ _SYNCHRONIZED: Final = 2026 << 5
 """The mode in which a frame is being drawn, as the emulator numbers private modes."""
 _UNKNOWN: Final = re.compile(rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b[P_^X][^\x1b]*\x1b\\")
 """What the emulator would show as text: private sequences with other marks than `?`, and strings."""
+_OFFERED: Final = re.compile(r"→ |  \S")
 _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|[P_^X\]][^\x07\x1b]*\x1b?)?\Z")
 
 
@@ -124,9 +126,13 @@ class TerminalPi:
                 self._not_before = time.monotonic() + _AFTER_ESCAPE
 
     def submit(self, text: str) -> None:
-        """Type a line and press Enter once the editor shows its end."""
+        """Type a line and press Enter once the editor shows its end, and no menu that would take the key.
+
+        That of the commands' names submits what it completes; that of a command's arguments does not.
+        """
         self.type(text)
-        self.until(lambda _: self.editor().endswith(text[-20:].strip()))
+        taken = " " in text
+        self.until(lambda _: self.editor().endswith(text[-20:].strip()) and not (taken and self.menu()))
         self.press("enter")
 
     # --- the screen
@@ -145,6 +151,12 @@ class TerminalPi:
         lines = self.lines()
         borders = [number for number, line in enumerate(lines) if line.startswith("──")][-2:]
         return "\n".join(lines[borders[0] + 1 : borders[1]]).strip() if len(borders) == 2 else ""
+
+    def menu(self) -> list[str]:
+        """The lines of the completion menu below the editor; the chosen one begins with an arrow."""
+        lines = self.lines()
+        borders = [number for number, line in enumerate(lines) if line.startswith("──")]
+        return [*itertools.takewhile(_OFFERED.match, lines[borders[-1] + 1 :])] if borders else []
 
     def until(self, wanted: str | Callable[[str], object], patience: float = PATIENCE) -> str:
         """The text of the first whole frame that contains it, or for which it is true."""
