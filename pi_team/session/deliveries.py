@@ -1,20 +1,16 @@
 """What a model reads when a message reaches it, and when its open requests are to be looked after.
 
-Peer text stands between marks that name the message's id. The id is made when the message is queued, so its
-sender cannot have known it; and whatever in the text looks like such a mark is quoted, so that not even a
-process that wrote the record itself can end the frame from inside. What is said about the message (sender,
-kind, outcome) comes from the record and stands outside.
+What is said about a message (sender, kind, outcome) comes from the record. What its sender wrote stands in a
+frame (:mod:`pi_team.session.peer_text`).
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
-from pi_team.limits import IDENTIFIER_CHARACTERS, SUBJECT_CHARACTERS
 from pi_team.phrases import ago, clock_time, plural
 from pi_team.session import bounds
-from pi_team.text import cut, harmless
+from pi_team.session.peer_text import bounded, framed, identifier, line, listed, tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,41 +18,10 @@ if TYPE_CHECKING:
     from pi_team.domain.model import Membership, Message, Outcome
     from pi_team.domain.views import FlowEntry
 
-_MARK: Final = re.compile(r"^(?=[^\w\n]*(?:begin|end)[ \t]+text\b)", re.IGNORECASE | re.MULTILINE)
-_HEADER: Final = re.compile(r"^(?=[^\w\n]*pi-team\b)", re.IGNORECASE | re.MULTILINE)
-_LEFT_OUT: Final = "\n[… {left_out:,} more characters, left out here]"
-
-
-def line(text: str, characters: int = SUBJECT_CHARACTERS) -> str:
-    """Peer text on one harmless line."""
-    return cut(harmless(text, multiline=False), characters)
-
-
-def tail(text: str, characters: int) -> str:
-    """The end of a path, on one harmless line, with an ellipsis where its beginning is left out."""
-    text = harmless(text, multiline=False)
-    return text if len(text) <= characters else "…" + text[len(text) - characters + 1 :]
-
-
-def framed(message_id: str, text: str, characters: int) -> str:
-    """Peer text between its marks, harmless and cut; lines that look like marks or headers are quoted."""
-    text = harmless(text, multiline=True)
-    text = _HEADER.sub("> ", _MARK.sub("> ", text))
-    mark = f"text of {_id(message_id)} ---"
-    return f"--- begin {mark}\n{cut(text, characters, mark=_LEFT_OUT)}\n--- end {mark}"
-
-
-def listed(items: Sequence[str], entries: int, what: str) -> str:
-    """The first items, a line each, and how many are left out."""
-    lines = [f"- {item}" for item in items[:entries]]
-    if len(items) > entries:
-        lines.append(f"- … {plural(len(items) - entries, 'more ' + what)}, left out here")
-    return "\n".join(lines)
-
 
 def request_text(message: Message, owner: Membership) -> str:
     """A request, for the member that claimed it."""
-    thread = "" if message.parent_id is None else f"\nThread: it follows {_id(message.parent_id)}"
+    thread = "" if message.parent_id is None else f"\nThread: it follows {identifier(message.parent_id)}"
     return (
         f"[pi-team] Request from {message.sender} to you, {owner.alias}, in team {owner.team}\n"
         f"{_about(message)}{thread}\n"
@@ -99,8 +64,8 @@ _NEXT: Final[dict[Outcome, str]] = {
         "or tell the user. Do not acknowledge it."
     ),
     "failed": (
-        "The turn of {peer} failed. Look at what is there, and tell the user what is missing. Do not send the "
-        "work again by yourself."
+        "The turn of {peer} failed. Look at what is there, and tell the user what is missing. Do not send "
+        "the work again by yourself."
     ),
     "interrupted": (
         "The work was interrupted; some of it may have been done. Look at what is there, and tell the user "
@@ -111,17 +76,15 @@ _NEXT: Final[dict[Outcome, str]] = {
 
 def _original(message: Message, request: Message | None) -> str:
     if request is None:
-        return f"Your request: {_id(message.parent_id or 'unknown')}, whose text is not among your messages"
+        name = identifier(message.parent_id or "unknown")
+        return f"Your request was {name}; its text is not among your messages"
     excerpt = framed(request.id, request.body, bounds.EXCERPT_CHARACTERS)
-    return f"Your request was {_id(request.id)}:\n{excerpt}"
+    return f"Your request was {identifier(request.id)}:\n{excerpt}"
 
 
 def _about(message: Message) -> str:
-    return f"Id: {_id(message.id)}, queued at {clock_time(message.created)}\nSubject: {line(message.subject)}"
-
-
-def _id(identifier: str) -> str:
-    return line(identifier, IDENTIFIER_CHARACTERS)
+    queued = clock_time(message.created)
+    return f"Id: {identifier(message.id)}, queued at {queued}\nSubject: {line(message.subject)}"
 
 
 def review_text(owner: Membership, open_requests: Sequence[FlowEntry], now: float) -> str:
@@ -148,20 +111,20 @@ def described(entry: FlowEntry, now: float) -> str:
     """An unresolved request on one line. `now` is in seconds since 1970."""
     return (
         f"to {entry.recipient}, {entry.state}, {ago(entry.created, now)} old: "
-        f'"{line(entry.subject)}" ({_id(entry.id)})'
+        f'"{line(entry.subject)}" ({identifier(entry.id)})'
     )
 
 
 def details(message: Message, owner: Membership) -> dict[str, Any]:
     """A delivered message for people, harmless."""
     told: dict[str, Any] = {
-        "id": _id(message.id),
+        "id": identifier(message.id),
         "from": message.sender,
         "team": owner.team,
         "alias": owner.alias,
         "kind": message.kind,
         "subject": line(message.subject),
-        "body": cut(harmless(message.body, multiline=True), bounds.DELIVERED_CHARACTERS, mark=_LEFT_OUT),
+        "body": bounded(message.body, bounds.DELIVERED_CHARACTERS),
         "created": message.created,
     }
     if message.report is not None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pi_team.limits import IDENTIFIER_CHARACTERS
 from pi_team.phrases import ago, clock_time, plural, short_ids
 from pi_team.session import bounds
-from pi_team.session.deliveries import line, tail
-from pi_team.text import cut, harmless
+from pi_team.session.peer_text import bounded, identifier, line, tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pi_team.domain.model import Message, MessageState
     from pi_team.domain.views import RosterEntry, Snapshot
-
-_LEFT_OUT: Final = "\n[… {left_out:,} more characters, left out here]"
 
 _TAKEN: Final[dict[MessageState, str]] = {
     "pending": "not delivered yet",
@@ -36,7 +32,7 @@ def entry(kind: str, title: str, lines: Iterable[str] = (), body: str | None = N
         "lines": [line(text, bounds.NOTICE_CHARACTERS) for text in lines],
     }
     if body is not None:
-        shown["body"] = cut(harmless(body, multiline=True), bounds.SHOWN_CHARACTERS, mark=_LEFT_OUT)
+        shown["body"] = bounded(body, bounds.SHOWN_CHARACTERS)
     return shown
 
 
@@ -54,7 +50,7 @@ def sent(message: Message) -> dict[str, Any]:
 def _whole(kind: str, title: str, message: Message) -> dict[str, Any]:
     """A message with its text, and its parts for hosts that do better than title and lines."""
     parts = {
-        "id": line(message.id, IDENTIFIER_CHARACTERS),
+        "id": identifier(message.id),
         "from": message.sender,
         "alias": message.recipient,
         "subject": line(message.subject),
@@ -96,11 +92,11 @@ def roster(snapshot: Snapshot) -> dict[str, Any]:
     return entry("roster", title, capped(lines, bounds.ROSTER_ENTRIES))
 
 
-def _message_row(message: Message, identifier: str) -> tuple[str, ...]:
+def _message_row(message: Message, short_id: str) -> tuple[str, ...]:
     said = message.state if message.report is None else f"{message.report.outcome}, {_TAKEN[message.state]}"
     return (
         clock_time(message.created),
-        line(identifier, IDENTIFIER_CHARACTERS),
+        identifier(short_id),
         message.kind,
         f"{message.sender} → {message.recipient}",
         f"{said}: {line(message.subject)}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pi_team.errors import MembershipLost, PiTeamError
 from pi_team.phrases import ago
 from pi_team.session import bounds, wording
-from pi_team.session.deliveries import line, tail
+from pi_team.session.peer_text import identifier, line, tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -151,7 +151,7 @@ _HEADINGS: Final = {
 def _flow(entries: Iterable[FlowEntry], now: float) -> list[JsonObject]:
     return [
         {
-            "id": line(each.id),
+            "id": identifier(each.id),
             "from": each.sender,
             "to": each.recipient,
             "kind": "request",
@@ -166,7 +166,7 @@ def _flow(entries: Iterable[FlowEntry], now: float) -> list[JsonObject]:
 def _queue(messages: Iterable[Message], now: float) -> Sequence[JsonObject]:
     return [
         {
-            "id": line(each.id),
+            "id": identifier(each.id),
             "from": each.sender,
             "to": each.recipient,
             "kind": each.kind,

@@ -1,0 +1,221 @@
+"""Coming back: the same session, a fork, twice at once, renamed meanwhile, with nothing to go to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pi_team.presence import process_of
+from pi_team.session.effects import Deliver, Remember
+from pi_team.session.events import Shutdown
+from scripted_host import notices, of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scripted_host import Host, OpenHost
+
+
+@pytest.fixture
+def dead() -> Iterator[subprocess.Popen[bytes]]:
+    """A process to be a session's; it lives until the test ends it, or itself."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_the_same_session_comes_back(bob: Host, host: OpenHost) -> None:
+    """Ended in order and resumed: it is a member again, under a new token, and receives."""
+    entry = bob.entry
+    assert of(Remember, bob.tell(Shutdown())) == []
+    again = host("bob")
+    effects = again.restore(entry)
+    assert again.state == "receiving"
+    assert notices(effects) == ["Back in crew as bob."]
+    assert of(Remember, effects) == []  # what is written down is true already
+
+
+def test_what_waited_is_delivered_after_coming_back(alice: Host, bob: Host, host: OpenHost) -> None:
+    """Pending messages survive the absence."""
+    bob.tell(Shutdown())
+    alice.team("send bob Fix the parser")
+    again = host("bob")
+    assert of(Deliver, again.restore(bob.entry))
+
+
+@pytest.mark.parametrize("how", ["pause", "work"])
+def test_a_pause_comes_back(alice: Host, bob: Host, host: OpenHost, how: str) -> None:
+    """An explicit one; and the one of a session that was at work when it ended, whose work is interrupted."""
+    if how == "pause":
+        bob.team("pause")
+    else:
+        alice.team("send bob Fix the parser")
+        bob.poll()
+    bob.tell(Shutdown())
+    again = host("bob")
+    effects = again.restore(bob.entry)
+    assert again.state == "paused"
+    alice.team("send bob Another")
+    assert of(Deliver, again.poll()) == []
+    if how == "work":
+        assert "look at what was done" in notices(effects, "warning")[0]
+        report = again.messages()[1].report
+        assert report is not None
+        assert report.outcome == "interrupted"
+    again.team("resume")
+    assert again.delivered is not None
+    assert again.delivered.details["subject"] == "Another"
+
+
+def test_the_pause_of_the_cap_does_not_come_back(alice: Host, host: OpenHost) -> None:
+    """A restart lifts it."""
+    carol = host("carol", cap=1)
+    carol.team("join crew carol")
+    alice.team("send carol Fix the parser")
+    carol.poll()
+    carol.settle("done")
+    assert carol.state == "paused"
+    carol.tell(Shutdown())
+    again = host("carol", cap=1)
+    again.restore(carol.entry)
+    assert again.state == "receiving"
+
+
+def test_a_crash_at_work(alice: Host, host: OpenHost, dead: subprocess.Popen[bytes]) -> None:
+    """The host is killed: its emitter gets an interrupted result, and the session comes back paused."""
+    bob = host("bob", process=process_of(dead.pid))
+    bob.team("join crew bob")
+    alice.team("send bob Fix the parser")
+    bob.poll()
+    kill(dead)
+    alice.poll()
+    report = alice.messages()[1].report
+    assert report is not None
+    assert report.outcome == "interrupted"
+    again = host("bob")
+    again.restore(bob.entry)
+    assert again.state == "paused"
+    assert alice.messages()[0].state == "interrupted"
+
+
+def test_a_helper_that_died_at_work(alice: Host, bob: Host, host: OpenHost) -> None:
+    """Same session, same process, another helper: it joins at once; the running turn is not reported."""
+    alice.team("send bob Fix the parser")
+    bob.poll()
+    again = host("bob")
+    again.restore(bob.entry)
+    assert again.state == "paused"
+    again.settle("the end of the old helper's turn")
+    report = again.messages()[1].report
+    assert report is not None
+    assert report.outcome == "interrupted"
+    assert "old helper" not in report.body
+
+
+def test_a_fork_inherits_nothing(bob: Host, host: OpenHost) -> None:
+    """Its entry is a copy and names another session."""
+    fork = host("fork")
+    assert notices(fork.restore(bob.entry)) == []
+    assert fork.state == "detached"
+
+
+def test_the_same_session_twice(bob: Host, host: OpenHost, dead: subprocess.Popen[bytes]) -> None:
+    """The second is refused loudly while the first is alive, keeps its entry, and the first goes on."""
+    second = host("bob", process=process_of(dead.pid))
+    effects = second.restore(bob.entry)
+    assert second.state == "detached"
+    assert of(Remember, effects) == []
+    (told,) = notices(effects, "error")
+    assert "open elsewhere" in told
+    bob.poll()
+    assert bob.state == "receiving"
+
+
+def test_under_the_alias_that_the_roster_has(alice: Host, bob: Host, host: OpenHost) -> None:
+    """Somebody renamed the absent member."""
+    bob.tell(Shutdown())
+    alice.team("rename-member bob robert")
+    again = host("bob")
+    effects = again.restore(bob.entry)
+    assert notices(effects) == ["Back in crew as robert (bob was renamed)."]
+    assert again.entry is not None
+    assert again.entry["alias"] == "robert"
+
+
+def test_in_the_team_that_was_renamed(alice: Host, bob: Host, host: OpenHost) -> None:
+    """The name that the session knew is gone; its session id is found in another team."""
+    bob.tell(Shutdown())
+    alice.team("create distraction")
+    alice.team("leave")
+    alice.team("rename-team crew guild")
+    again = host("bob")
+    again.restore(bob.entry)
+    assert again.state == "receiving"
+    assert again.entry is not None
+    assert again.entry["team"] == "guild"
+
+
+@pytest.mark.parametrize("end", ["remove bob", "delete"])
+def test_nothing_to_come_back_to(alice: Host, bob: Host, host: OpenHost, end: str) -> None:
+    """Removed, or the team deleted: said once, and the entry says `left` from then on."""
+    bob.tell(Shutdown())
+    if end == "delete":
+        alice.team("leave")
+        alice.team("delete crew")
+    else:
+        alice.team(end)
+    again = host("bob")
+    effects = again.restore(bob.entry)
+    assert again.state == "detached"
+    assert again.entry == {"version": 1, "left": True}
+    assert len(notices(effects, "warning")) == 1
+    assert notices(again.restore(again.entry)) == []
+
+
+def test_the_alias_went_to_another_session(bob: Host, host: OpenHost) -> None:
+    """It is not taken back from whoever has it now, dead or alive."""
+    bob.tell(Shutdown())
+    other = host("other")
+    other.team("join crew bob")
+    again = host("bob")
+    again.restore(bob.entry)
+    assert again.state == "detached"
+    assert other.state == "receiving"
+    other.poll()
+    assert other.state == "receiving"
+
+
+def test_an_entry_that_cannot_be_read(host: OpenHost) -> None:
+    """Said once; nothing is overwritten."""
+    broken = host("broken")
+    effects = broken.restore({"version": 9})
+    assert len(notices(effects, "warning")) == 1
+    assert of(Remember, effects) == []
+    assert broken.state == "detached"
+
+
+def test_a_second_restore_changes_nothing(bob: Host) -> None:
+    """A host that says it twice."""
+    token = bob.controller._context.owner.token
+    bob.restore(bob.entry)
+    assert bob.controller._context.owner.token == token
+
+
+def test_after_the_end_nothing_happens(alice: Host, bob: Host) -> None:
+    """Closed is final: no poll, no command, no tool brings it back."""
+    bob.tell(Shutdown())
+    alice.team("send bob Fix the parser")
+    bob.script.clear()
+    bob.poll()
+    bob.team("join crew bob")
+    bob.restore(bob.entry)
+    assert bob.state == "closed"
+    assert [line for line in bob.script if line.startswith("<")] == []
