@@ -29,10 +29,13 @@ import broken
 from auditing import Audit
 from grounds import as_given
 from interposition import InterposedFileSystem, UnsyncedFileSystem
+from pi_team.doctor import Doctor
 from pi_team.errors import PiTeamError
+from pi_team.former import FormerCodec
 from pi_team.limits import REVISIONS_KEPT
 from pi_team.mailbox import Mailbox
 from pi_team.presence import process_of
+from pi_team.record import recovery
 from pi_team.record.filesystem import OsFileSystem
 from set_clock import SetClock, SetFileSystem
 
@@ -42,7 +45,10 @@ if TYPE_CHECKING:
     from pi_team.domain.model import Membership
     from pi_team.watching import Changes
 
-LOADED: Final = (filelock.SoftFileLock, psutil.Process, watchdog.observers.Observer)
+LOADED: Final = (
+    *(filelock.SoftFileLock, psutil.Process, watchdog.observers.Observer),
+    *(Doctor, FormerCodec, recovery.recover),
+)
 """Imported ahead: an actor that has given up its rights cannot import any more."""
 _COMMAND_BYTES: Final = 65_536
 
