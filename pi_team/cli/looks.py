@@ -69,7 +69,10 @@ def members(output: Output, *, team: str) -> None:
     output.json(members_look(view))
     output.table(display.MEMBER_COLUMNS, display.member_rows(view, time.time()))
     if not view.members:
-        output.remark(f"Nobody has joined {team} yet. `pi-team work {team} ALIAS -- CMD` does.")
+        output.remark(
+            f"Nobody has joined {team} yet. /team join {team} ALIAS in a Pi session does, "
+            f"or `pi-team work {team} ALIAS -- CMD`."
+        )
 
 
 @click.command(short_help="Show who owes whom a result.")

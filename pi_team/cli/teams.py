@@ -29,7 +29,8 @@ def create(output: Output, *, team: str) -> None:
     output.json({"team": team, "revision": revision})
     output.line(f"created {team}")
     output.remark(
-        f"Next: `pi-team work {team} ALIAS -- CMD` makes a member that answers requests with a command."
+        f"Next: /team join {team} ALIAS in a Pi session that has the extension (`pi-team pi install`), or "
+        f"`pi-team work {team} ALIAS -- CMD` for a member that answers requests with a command."
     )
 
 

@@ -283,13 +283,6 @@ def test_an_orderly_end_leaves_the_team_and_no_process(how: str, crew: PiHome, s
         assert membership_of(entry.member) == "offline"
 
 
-def test_a_killed_pi_leaves_no_process(crew: PiHome, start_rpc: StartRpc) -> None:
-    """The helper's input ends with Pi, whatever ended it."""
-    pi = joined(start_rpc())
-    assert gone(pi.kill())
-    assert connected(crew) == {"coder": False}
-
-
 def test_a_helper_that_hangs_holds_up_neither_the_end_nor_survives_it(
     crew: PiHome, start_rpc: StartRpc
 ) -> None:
@@ -302,45 +295,6 @@ def test_a_helper_that_hangs_holds_up_neither_the_end_nor_survives_it(
     assert time.monotonic() - began < 15
     assert gone([helper])
     assert connected(crew) == {"coder": False}
-
-
-def test_a_helper_that_dies_is_replaced_and_the_membership_goes_on(
-    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
-) -> None:
-    """Somebody kills the wrong Python: the session comes back under its alias, with its tools."""
-    pi = joined(start_rpc())
-    (helper,) = helpers(pi)
-    mark = pi.mark()
-    helper.kill()
-    told(pi, "started again", after=mark)
-    told(pi, "Back in crew as coder", after=mark)
-    (another,) = helpers(pi)
-    assert another.pid != helper.pid
-    model_server.script("fake-1", "hello", "done")
-    pi.ask("hi")
-    assert model_server.asked("fake-1").tools >= TOOLS
-    with mailbox(crew) as teams:
-        teams.send(teams.join("crew", "lead"), "coder", kind="request", subject="Go on", body="Go on.")
-        assert [each.report.body for each in results(teams) if each.report] == ["done"]
-    assert notices(pi, "error") == []
-
-
-def test_a_helper_that_dies_again_and_again_is_given_up(crew: PiHome, start_rpc: StartRpc) -> None:
-    """A broken environment must not make Pi start processes for ever; a person may try again."""
-    pi = joined(start_rpc())
-    for _ in range(3):
-        mark = pi.mark()
-        helpers(pi)[0].kill()
-        told(pi, "Back in crew", after=mark)
-    mark = pi.mark()
-    helpers(pi)[0].kill()
-    told(pi, "ended too often", after=mark)
-    pi.eventually(lambda: pi.widgets == {})
-    assert helpers(pi) == []
-    pi.ask("/team status")
-    told(pi, "Back in crew", after=mark)
-    pi.eventually(lambda: "crew/coder" in str(pi.widgets))
-    assert connected(crew) == {"coder": True}
 
 
 HURRIED: Final = """
@@ -370,75 +324,6 @@ def test_a_helper_that_was_not_needed_ends_and_comes_back_when_it_is(
 
 
 # --- sessions
-
-RELOADING: Final = """
-import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-
-export default function (pi: ExtensionAPI): void {
-  pi.registerCommand("again", { description: "Reload", handler: async (_args, ctx) => ctx.reload() });
-}
-"""
-
-
-def test_a_reload_keeps_the_membership_and_one_helper(
-    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
-) -> None:
-    """The modules are loaded anew: a second helper, doubled tools, or a session that fell out of its team."""
-    pi = joined(start_rpc(extensions=[crew.extension("reloading", RELOADING)]))
-    before = helpers(pi)
-    mark = pi.mark()
-    pi.ask("/again")
-    told(pi, "Back in crew as coder", after=mark)
-    assert gone(before)
-    assert len(helpers(pi)) == 1
-    model_server.script("fake-1", "hello")
-    pi.ask("hi")
-    request = model_server.asked("fake-1")
-    assert request.tools >= TOOLS
-    assert request.system.count("<pi-team>") == 1
-    assert connected(crew) == {"coder": True}
-    assert notices(pi, "error") == []
-
-
-def test_a_new_session_is_no_member_and_the_old_one_is_again(
-    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
-) -> None:
-    """A membership that crept into the next session of the process, or was lost on the way back."""
-    pi = joined(start_rpc())
-    model_server.script("fake-1", "hello", "hello")
-    pi.ask("hi")
-    old, before = pi.state()["sessionFile"], helpers(pi)
-    pi.command("new_session")
-    assert gone(before)
-    pi.ask("hi")
-    assert not TOOLS & model_server.asked("fake-1", 2).tools
-    assert connected(crew) == {"coder": False}
-    assert helpers(pi) == []
-    mark = pi.mark()
-    pi.command("switch_session", sessionPath=old)
-    told(pi, "Back in crew as coder", after=mark)
-    assert connected(crew) == {"coder": True}
-    assert notices(pi, "error") == []
-
-
-def test_a_membership_is_kept_from_before_the_first_message(
-    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
-) -> None:
-    """Pi writes a session's file with its first message: what came before must be in it. A fork has left."""
-    pi = joined(start_rpc())
-    model_server.script("fake-1", "hello")
-    pi.ask("hi")
-    name = pi.state()["sessionId"]
-    assert pi.close() == 0
-    again = start_rpc("--session", name)
-    told(again, "Back in crew as coder")
-    again.eventually(lambda: "crew/coder" in str(again.widgets))
-    assert again.close() == 0
-    fork = start_rpc("--fork", name)
-    assert fork.state()["sessionId"] != name
-    fork.ask("/team")  # anything that a session does
-    assert ([each.cmdline() for each in helpers(fork)], fork.notifications) == ([], [])
-    assert connected(crew) == {"coder": False}
 
 
 @pytest.mark.parametrize("mode", ["text", "json"])
