@@ -74,7 +74,7 @@ def remember(path: str, *, messages: int, seconds: float) -> list[Figure]:
         time.sleep(seconds)
         assert request.id
         whole = psutil.Process(process.pid).memory_full_info()
-        peak = _peak(process.pid)
+        highest = peak(process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
@@ -83,13 +83,13 @@ def remember(path: str, *, messages: int, seconds: float) -> list[Figure]:
         mailbox.close()
     section = f"memory of `pi-team work`, {messages} messages"
     figures = [Figure(section, "resident (RSS), shared libraries included", whole.rss / 1e6, "MB")]
-    if peak:
-        figures.append(Figure(section, "resident at its highest", peak / 1e6, "MB", below=_MEMORY))
+    if highest:
+        figures.append(Figure(section, "resident at its highest", highest / 1e6, "MB", below=_MEMORY))
     figures.append(Figure(section, "its own alone (USS)", whole.uss / 1e6, "MB"))
     return figures
 
 
-def _peak(pid: int) -> int:
+def peak(pid: int) -> int:
     """The highest resident size so far, in bytes; 0 where the system does not tell."""
     with (
         contextlib.suppress(OSError),

@@ -42,6 +42,7 @@ def test_a_person_types_as_a_request_arrives(
         crew.until(lambda view: not view.flow or coder.widget.count("paused"))
         coder.team("resume")
         crew.until(lambda view: not view.flow)
+        boss.verify(crew.result_of(requests[-1]))
     coder.eventually(lambda: not coder.state()["isStreaming"])
     texts = "\n".join(text for request in model_server.requests for text in request.texts("user"))
     for trial in range(TRIALS):

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pi_host.process import PATIENCE
+from pi_team.domain.model import Report
 from pi_team.mailbox import Mailbox
 
 if TYPE_CHECKING:
@@ -106,6 +107,16 @@ class Peer:
         subject = options.pop("subject", body[:40].splitlines()[0])
         message = self._team.mailbox.send(self.owner, to, kind=kind, subject=subject, body=body, **options)
         return message.id
+
+    def answer(self, request: Message, text: str, *files: str) -> None:
+        """Claim a message and settle it as completed."""
+        claimed = self._team.mailbox.claim(self.owner, message_id=request.id)
+        assert claimed is not None
+        self._team.mailbox.settle(self.owner, request.id, Report("completed", text, files))
+
+    def verify(self, result: Message) -> None:
+        """Take a result and be content with it."""
+        self.answer(result, "")
 
     def leave(self) -> None:
         self._team.mailbox.leave(self.owner)
