@@ -30,6 +30,7 @@ const HELLO_PATIENCE = 20_000;
 const COMPLETION_PATIENCE = 2_000;
 const SHUTDOWN_PATIENCE = 5_000;
 const KILL_PATIENCE = 1_000;
+const COMPLETION_PAUSE = 10_000;
 
 export class TeamSession implements Listener {
   readonly run = new Run();
@@ -41,6 +42,9 @@ export class TeamSession implements Listener {
   #helper: Helper | undefined;
   #starting: Promise<Helper> | undefined;
   #restarts: number[] = [];
+  #failed = Number.NEGATIVE_INFINITY;
+  /** Pi has begun to end the session; and it has ended. */
+  #ending = false;
   #closed = false;
   #entry: JsonObject | undefined;
   /** Why the membership has to be restored once the Python side is there. */
@@ -79,6 +83,7 @@ export class TeamSession implements Listener {
   async complete(prefix: string): Promise<AutocompleteItem[] | null> {
     const known = completed(prefix, this.#joined);
     if (known !== NAMED) return known;
+    if (performance.now() - this.#failed < COMPLETION_PAUSE) return null; // not a process for each key
     const answer = await within(COMPLETION_PATIENCE, this.#ask("complete", { prefix }));
     return itemsOf(answer?.["items"]);
   }
@@ -116,6 +121,7 @@ export class TeamSession implements Listener {
 
   /** Leave, and let the Python side end, before Pi goes on. */
   async shutdown(reason: string): Promise<void> {
+    this.#ending = true;
     this.#turns.unwatch();
     const helper = this.#helper ?? (await within(SHUTDOWN_PATIENCE, this.#starting));
     if (helper !== undefined) await within(SHUTDOWN_PATIENCE, helper.request("shutdown", { reason }));
@@ -152,12 +158,20 @@ export class TeamSession implements Listener {
     }
   }
 
-  ended(helper: Helper, { quietly, reason }: Ended): void {
+  ended(helper: Helper, ended: Ended): void {
     if (helper !== this.#helper) return;
     this.#helper = undefined;
-    if (this.#closed || !(this.#joined || this.#restoring !== undefined)) return;
+    if (this.#ending || !(this.#joined || this.#restoring !== undefined)) return;
+    try {
+      this.#goOn(ended);
+    } catch {
+      this.#closed = true; // Pi's objects throw when the session is over
+    }
+  }
+
+  #goOn({ quietly, reason }: Ended): void {
     this.#restoring = "helper";
-    const now = Date.now();
+    const now = performance.now();
     this.#restarts = [...this.#restarts.filter((at) => now - at < RESTART_WINDOW), now];
     if (this.#restarts.length > RESTARTS) {
       this.#state({});
@@ -176,7 +190,7 @@ export class TeamSession implements Listener {
       return await (await this.#started()).request(method, params);
     } catch (error) {
       // It ends by itself when it was not needed for a while: perhaps just when this was asked.
-      const again = error instanceof TeamError && error.code === DONE && !this.#closed;
+      const again = error instanceof TeamError && error.code === DONE && !this.#ending;
       if (!again) throw error;
       return await (await this.#started()).request(method, params);
     }
@@ -189,6 +203,7 @@ export class TeamSession implements Listener {
 
   #started(): Promise<Helper> {
     if (this.#helper !== undefined) return Promise.resolve(this.#helper);
+    if (this.#ending) return Promise.reject(new TeamError("CLOSED", "this session is over"));
     this.#starting ??= this.#start().finally(() => {
       this.#starting = undefined;
     });
@@ -203,9 +218,11 @@ export class TeamSession implements Listener {
       if (hello === undefined) throw new TeamError("SILENT", "the Python side of pi-team does not answer", MEND);
       if (this.#closed) throw new TeamError("CLOSED", "this session is over");
     } catch (error) {
+      this.#failed = performance.now();
       this.#state({});
       await helper?.close(KILL_PATIENCE);
-      throw error instanceof TeamError && error.code === GONE ? new TeamError(GONE, error.message, MEND) : error;
+      const ended = error instanceof TeamError && (error.code === GONE || error.code === DONE);
+      throw ended ? new TeamError("UNSTARTED", error.message, MEND) : error;
     }
     this.#helper = helper;
     this.#background(this.#restored(helper));
@@ -233,7 +250,7 @@ export class TeamSession implements Listener {
   /** Let something go on by itself; its failure is told, and ends nothing. */
   #background(work: Promise<unknown>): void {
     work.catch((error: unknown) => {
-      const known = error instanceof TeamError && (error.code === DONE || (error.code === GONE && error.hint === ""));
+      const known = error instanceof TeamError && (error.code === DONE || error.code === GONE);
       if (!known) this.#say("error", told(error)); // what is known was told when it ended
     });
   }
@@ -266,7 +283,11 @@ export class TeamSession implements Listener {
   #say(level: string, text: string): void {
     if (this.#closed || text === "") return;
     const kind = level === "error" || level === "warning" ? level : "info";
-    this.#ctx.ui.notify(text.startsWith("pi-team") ? text : `pi-team: ${text}`, kind);
+    try {
+      this.#ctx.ui.notify(text.startsWith("pi-team") ? text : `pi-team: ${text}`, kind);
+    } catch {
+      this.#closed = true; // Pi's objects throw when the session is over
+    }
   }
 }
 

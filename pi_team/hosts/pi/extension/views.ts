@@ -25,6 +25,7 @@ export const SHOWN = "pi-team";
 const FOLDED_LINES = 4;
 const WIDGET_LINES = 10;
 const HANGING = "  ";
+const WIDGET_INDENT = "   ";
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 const OUTCOMES: Readonly<Record<string, ThemeColor>> = {
@@ -73,18 +74,19 @@ export class Widget {
     const lines = harmless(text).split("\n").slice(0, WIDGET_LINES);
     if (text === "") this.#ctx.ui.setWidget(SHOWN, undefined);
     else if (this.#ctx.mode !== "tui") this.#ctx.ui.setWidget(SHOWN, lines);
-    else this.#ctx.ui.setWidget(SHOWN, (_tui, theme) => fitted(() => coloured(lines, state, theme)));
+    else this.#ctx.ui.setWidget(SHOWN, (_tui, theme) => marked(lines, theme.fg(STATES[state] ?? "muted", "●"), theme));
   }
 }
 
-function coloured([first = "", ...more]: string[], state: string, theme: Theme): string[] {
-  const mark = theme.fg(STATES[state] ?? "muted", "●");
-  return [` ${mark} ${theme.fg("text", first)}`, ...more.map((line) => `   ${theme.fg("muted", line)}`)];
-}
-
-/** Lines that are cut, not wrapped, at the terminal's width. */
-function fitted(lines: () => string[]): Component {
-  return { render: (width) => lines().map((line) => truncateToWidth(line, width, "…")), invalidate: () => {} };
+/** Lines behind a mark, wrapped: what a person has to do stands at their end. */
+function marked(lines: string[], mark: string, theme: Theme): Component {
+  const render = (width: number): string[] => {
+    const room = width - WIDGET_INDENT.length;
+    if (room < WIDGET_INDENT.length) return [truncateToWidth(` ${mark}`, width, "")];
+    const wrapped = lines.flatMap((line) => wrapTextWithAnsi(theme.fg("text", line), room)).slice(0, WIDGET_LINES);
+    return wrapped.map((line, number) => (number === 0 ? ` ${mark} ${line}` : `${WIDGET_INDENT}${line}`));
+  };
+  return { render, invalidate: () => {} };
 }
 
 /** What is in the model's context stands on a background, as what a person has typed does in Pi. */
