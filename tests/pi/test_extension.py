@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pi_host.home import PiHome
     from pi_host.model_server import ModelServer
     from pi_host.rpc import RpcPi, StartRpc
+    from pi_host.terminal import StartTerminal
 
 TOOLS: Final = {"team_members", "team_send", "team_status"}
 
@@ -369,23 +370,61 @@ def test_a_turn_that_pi_cannot_begin_is_reported_as_failed(crew: PiHome, start_r
     assert "did not start" in result.report.body
 
 
-def test_entries_of_others_are_ignored(crew: PiHome, start_rpc: StartRpc, model_server: ModelServer) -> None:
-    """A session file with a membership that makes no sense: told once, and Pi works."""
+def forged(pi: RpcPi, *entries: dict[str, Any]) -> str:
+    """End the session and append entries to its file; the file."""
+    file: str = pi.state()["sessionFile"]
+    assert pi.close() == 0
+    with open(file) as stream:
+        parent = [json.loads(line)["id"] for line in stream][-1]
+    with open(file, "a") as stream:
+        for number, entry in enumerate(entries):
+            frame = {"id": f"{number:08x}", "parentId": parent, "timestamp": "2026-01-01T00:00:00.000Z"}
+            parent = frame["id"]
+            stream.write(json.dumps(entry | frame) + "\n")
+    return file
+
+
+def test_a_membership_that_makes_no_sense_is_told_once(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """A session file of another version, or of somebody else's making."""
     pi = joined(start_rpc())
     model_server.script("fake-1", "hello")
     pi.ask("hi")
-    file = pi.state()["sessionFile"]
-    assert pi.close() == 0
-    with open(file) as stream:
-        entries = [json.loads(line) for line in stream]
     entry = {"type": "custom", "customType": "pi-team-membership", "data": {"version": "x", "team": 7}}
-    with open(file, "a") as stream:
-        last = entries[-1]["id"]
-        stream.write(
-            json.dumps({**entry, "id": "ffffffff", "parentId": last, "timestamp": "2026-01-01"}) + "\n"
-        )
-    pi = start_rpc("--session", file)
+    pi = start_rpc("--session", forged(pi, entry))
     told(pi, "cannot be read")
     pi.ask("/team list")
     assert notices(pi, "error") == []
     assert connected(crew) == {"coder": False}
+
+
+HOSTILE: Final = "\x1b]0;taken\x07\x1b[2Jcleared \u202edesrever \x9b31mred"
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_a_session_file_shows_is_not_trusted(
+    start_rpc: StartRpc, start_terminal: StartTerminal, model_server: ModelServer
+) -> None:
+    """A session file that somebody shared: fields of any type, text that moves the cursor. Pi shows it."""
+    pi = start_rpc()
+    model_server.script("fake-1", "hello")
+    pi.ask("hi")
+    strange: list[Any] = [None, 7, "text", [], {"lines": 7, "title": {}}, {"from": "a", "files": [1, None]}]
+    entry = {"type": "custom", "customType": "pi-team"}
+    message = {"type": "custom_message", "customType": "pi-team-message", "display": True, "content": "plain"}
+    hostile = {"kind": HOSTILE, "title": HOSTILE, "lines": [HOSTILE], "body": f"{HOSTILE} end of the entry"}
+    sent = {"from": HOSTILE, "kind": "request", "subject": HOSTILE, "body": f"{HOSTILE} end of the message"}
+    file = forged(
+        pi,
+        *({**entry, "data": data} for data in strange),
+        *({**message, "details": details} for details in strange),
+        {**entry, "data": hostile},
+        {**message, "details": sent},
+    )
+    terminal = start_terminal("--session", file)
+    screen = terminal.until("end of the message")
+    assert "end of the entry" in screen
+    assert screen.count("cleared desrever") >= 4
+    assert "\u202e" not in screen
+    assert terminal.quit() == 0
