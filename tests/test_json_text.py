@@ -33,11 +33,12 @@ def test_it_writes_what_javascript_writes(text: str, written: str) -> None:
     assert canonical(parse(text)) == written
 
 
-@pytest.mark.parametrize("written", VECTORS["doubles"])
-def test_it_lays_out_doubles_as_javascript_does(written: str) -> None:
+def test_it_lays_out_doubles_as_javascript_does() -> None:
     """A fractional time in an old record has to survive to the digit."""
-    assert canonical(float(written)) == written
-    assert canonical(parse(written)) == written
+    assert len(VECTORS["doubles"]) > 100
+    for written in VECTORS["doubles"]:
+        assert canonical(float(written)) == written
+        assert canonical(parse(written)) == written
 
 
 @pytest.mark.parametrize("text", VECTORS["refused"])

@@ -204,6 +204,7 @@ def test_one_shots_under_one_alias_wait_for_each_other(crew: Mailbox, spawn: Spa
     assert len(crew.look("crew").messages) == 4
 
 
+@pytest.mark.slow
 def test_a_wait_for_locks_is_said(crew: Mailbox, run: Run) -> None:
     """After a second of waiting a person learns for what; the write then goes through."""
     lock = f"{crew.path}/.locks/crew.lock"

@@ -104,11 +104,11 @@ def test_a_cut_with_no_room_for_words_is_an_ellipsis_within_the_bound(characters
     "cluster",
     [FAMILY, "\U0001f1e9\U0001f1ea", "e\u0301\u0302", "\U0001f44d\U0001f3fd", "\u2764\ufe0f", "\r\n", "각"],
 )
-@pytest.mark.parametrize("characters", range(1, 25))
-def test_no_cut_parts_what_is_shown_as_one_character(cluster: str, characters: int) -> None:
+def test_no_cut_parts_what_is_shown_as_one_character(cluster: str) -> None:
     """Every length of cut falls, for some length, in the middle of a family, a flag or an accent."""
-    kept = cut(cluster * 8, characters, mark="…").removesuffix("…")
-    assert kept == cluster * (len(kept) // len(cluster))
+    for characters in range(1, 25):
+        kept = cut(cluster * 8, characters, mark="…").removesuffix("…")
+        assert kept == cluster * (len(kept) // len(cluster)), characters
 
 
 def test_a_grapheme_without_end_is_cut_inside_rather_than_lost() -> None:

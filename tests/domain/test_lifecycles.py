@@ -56,18 +56,17 @@ def member_rows() -> dict[tuple[str, str], str]:
     return {(source, row[0]): row[2] for row in rows for source in row[1].split(",")}
 
 
-@pytest.mark.parametrize(
-    ("kind", "state", "trigger"),
-    list(itertools.product(get_args(Kind), get_args(MessageState), get_args(MessageTrigger))),
-)
-def test_a_message_moves_as_the_table_says(kind: Any, state: Any, trigger: Any) -> None:
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_a_message_moves_as_the_table_says(kind: Any) -> None:
     """Every combination of kind, state and trigger is either a row or refused."""
-    expected = message_rows().get((kind, state, trigger))
-    if expected is None:
-        with pytest.raises(IllegalTransition, match=f"no '{trigger}' for a {kind} that is {state}"):
-            advance(kind, state, trigger)
-    else:
-        assert advance(kind, state, trigger) == expected
+    rows = message_rows()
+    for state, trigger in itertools.product(get_args(MessageState), get_args(MessageTrigger)):
+        expected = rows.get((kind, state, trigger))
+        if expected is None:
+            with pytest.raises(IllegalTransition, match=f"no '{trigger}' for a {kind} that is {state}"):
+                advance(kind, state, trigger)
+        else:
+            assert advance(kind, state, trigger) == expected, (state, trigger)
 
 
 @pytest.mark.parametrize(

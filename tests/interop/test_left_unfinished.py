@@ -77,6 +77,7 @@ def test_look_mends_it(fixtures: Path, entry: str) -> None:
     assert evidence.payload(team) == left["payload"]
 
 
+@pytest.mark.slow
 def test_lock_that_is_held_is_waited_for(fixtures: Path, owner: Callable[[str], Any]) -> None:
     """A peer holds both locks, empty as it leaves them, and lets go after a while."""
     path = fixtures / "5-locks-held"
@@ -100,6 +101,7 @@ def test_lock_that_is_held_is_waited_for(fixtures: Path, owner: Callable[[str], 
     assert evidence.revision(path / "crash") == 7
 
 
+@pytest.mark.slow
 def test_lock_whose_holder_never_comes_back_expires(fixtures: Path, owner: Callable[[str], Any]) -> None:
     """A peer died holding both locks, which say nothing of it: they are taken when their time is over."""
     path = fixtures / "5-locks-held"

@@ -90,6 +90,7 @@ def test_a_killed_session_is_dead_at_once(
     assert observer().judge(presence, "lead", "t1", member.pid) == "dead"
 
 
+@pytest.mark.slow
 def test_a_stopped_session_is_dead_by_time_and_comes_back(
     presence: PresenceDirectory, member: subprocess.Popen[bytes]
 ) -> None:
