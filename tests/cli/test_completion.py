@@ -66,7 +66,7 @@ def test_commands_and_options(complete: Complete) -> None:
             "log",
             "watch",
         ),
-        *("rename-team", "delete", "rename-member", "remove", "doctor", "recover", "completion"),
+        *("rename-team", "delete", "rename-member", "remove", "pi", "doctor", "recover", "completion"),
     ]
     assert complete("pi-team rena") == ["rename-team", "rename-member"]
     assert {"--as", "--note", "--json"} <= set(complete("pi-team send crew coder x -"))
