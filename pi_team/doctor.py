@@ -125,11 +125,14 @@ class Doctor:
             NameInvalid, TeamUnknown: the team that was named.
             StorageError: the system refused to look.
         """
-        findings = list(self._directory())
-        if findings and findings[0].code == RecordUnsafe.code:
-            return findings
-        for name in [team] if team is not None else self._store.names(links=True):
-            findings += self._team(name)
+        try:
+            findings = list(self._directory())
+            if findings and findings[0].code == RecordUnsafe.code:
+                return findings
+            for name in [team] if team is not None else self._store.names(links=True):
+                findings += self._team(name)
+        except OSError as error:
+            raise storage_error(error, f"cannot look at {self._path}") from error
         return findings
 
     # --- the teams directory
@@ -139,8 +142,6 @@ class Doctor:
             status = self._fs.stat(self._path)
         except FileNotFoundError:
             return
-        except OSError as error:
-            raise storage_error(error, f"cannot look at {self._path}") from error
         fault = directory_fault(status)
         if fault:
             yield Finding(
@@ -198,11 +199,7 @@ class Doctor:
             yield from self._locks(directory)
             if version is not None:
                 yield from self._presence(directory, version)
-            try:
-                left = self._leftovers.of_team(directory)
-            except OSError as error:
-                raise storage_error(error, f"cannot look at team {team}") from error
-            yield from map(self._leftover, left)
+            yield from map(self._leftover, self._leftovers.of_team(directory))
 
     def _record(self, directory: TeamDirectory) -> Generator[Finding, None, Version[TeamState] | None]:
         """What is wrong with the record; its version where it can be read."""
