@@ -13,7 +13,7 @@ from grounds import Ground, ground, membership
 from nursery import Died
 from pi_team.errors import RecordCorrupt, UsageError
 from pi_team.mailbox import Mailbox
-from trials import CHANGING, heal
+from trials import heal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,32 +155,6 @@ def test_publication_that_was_not_installed_comes_back(nursery: Nursery, tmp_pat
     written(RECORD, GARBAGE)(field, nursery)
     assert Mailbox(field.path).recover("crew") == field.revision + 2
     assert evidence.subjects(field.crew)["linked"] == 1
-
-
-@pytest.mark.slow
-def test_recovery_is_killed_before_each_change(nursery: Nursery, tmp_path: Path) -> None:
-    """Whoever recovers dies on the way: `doctor` names what to do, and that brings the same back."""
-    field = ground(tmp_path / "undisturbed")
-    written(RECORD, GARBAGE)(field, nursery)
-    actor = nursery.actor(field.path, unsynced=True)
-    actor.ask("count")
-    actor.ask("recover", "crew")
-    numbers = [nth for nth, (method, _, _) in enumerate(actor.ask("calls"), 1) if method in CHANGING]
-    assert len(numbers) > 8
-    for nth in numbers:
-        field = ground(tmp_path / str(nth))
-        before = evidence.payload(field.crew)
-        written(RECORD, GARBAGE)(field, nursery)
-        victim, other = (nursery.actor(field.path, unsynced=True) for _ in range(2))
-        victim.ask("trap", "kill", nth=nth)
-        with pytest.raises(Died):
-            victim.ask("recover", "crew")
-        heal(other, field.path, recover=True)
-        assert evidence.payload(field.crew) == before
-        kept = {path.read_bytes() for path in field.crew.glob("state.json.damaged-*")}
-        assert kept == {GARBAGE}
-        other.ask("send", field.owners["dora"], "carol", **NOTE)
-        assert other.ask("doctor") == []
 
 
 @pytest.mark.parametrize("asleep", ["link", "fsync", "rename"])

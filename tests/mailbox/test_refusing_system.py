@@ -1,34 +1,24 @@
-"""The operating system refuses: disk full, quota, read-only, no descriptors, an error of the device.
+"""The operating system refuses again and again: disk full, read-only, no descriptors, a device's error.
 
-An operation is refused with the old record intact, or says that its outcome is unknown. It says why, and the
-files that it leaves behind do not grow in number.
+What is left behind does not grow in number. The crash matrix has each operation refused at each call.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
-import evidence
-from grounds import as_given, ground, membership
-from interposition import REFUSALS, Call, InterposedFileSystem, UnsyncedFileSystem
+from grounds import as_given, ground
+from interposition import REFUSALS, InterposedFileSystem, UnsyncedFileSystem
 from pi_team.errors import OutcomeUnknown, PiTeamError, StorageError
 from pi_team.mailbox import Mailbox
-from recipes import OPERATIONS, state
-from trials import CHANGING
+from recipes import OPERATIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from interposition import Point
-
-NAMES: Final = ("send", "settle", "leave with a claim", "join a dead alias", "rename myself", "heartbeat")
-"""Operations that also touch presence, and two that do not."""
-NOTE: Final[dict[str, Any]] = {"kind": "note", "subject": "afterwards", "body": "x"}
 
 
 class Victim:
@@ -53,55 +43,6 @@ class Victim:
     def close(self) -> None:
         self._mailbox.close()
         shutil.rmtree(self.field.path.parent)
-
-
-def faults(calls: list[Call]) -> list[tuple[int, int, str]]:
-    """Each call refused, with one errno after the other, and each change made although an error is told."""
-    codes = itertools.cycle(REFUSALS)
-    refused = [(index, next(codes), "fail") for index, call in enumerate(calls) if not call.error]
-    told = [
-        (index, next(codes), "fail_after")
-        for index, call in enumerate(calls)
-        if call.method in CHANGING and not call.error
-    ]
-    return refused + told
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_each_call_of_an_operation_is_refused(tmp_path: Path, name: str) -> None:
-    """One system call fails, whichever it is, before it took effect or after: all or nothing, or unknown."""
-    undisturbed = Victim(tmp_path / "undisturbed", name)
-    before = state(undisturbed.field.path)
-    assert undisturbed.run() is None
-    after = state(undisturbed.field.path)
-    told = set()
-    for number, (index, code, how) in enumerate(faults(undisturbed.fs.calls)):
-        victim = Victim(tmp_path / str(number), name)
-        point: Point = victim.fs.at_call(index)
-        (point.fail if how == "fail" else point.fail_after)(code)
-        error = victim.run()
-        call = victim.fs.calls[index]
-        assert point.reached == 1, call
-        if isinstance(error, StorageError):
-            assert state(victim.field.path) == before, call
-        elif error is None:
-            assert state(victim.field.path) == after, call
-        else:
-            assert isinstance(error, OutcomeUnknown), (call, error)
-        if error is not None:
-            told.add(type(error))
-            assert error.message
-            assert error.hint
-        bystander = Mailbox(victim.field.path, lock_lifetime=0.2)
-        bystander.send(membership(victim.field.owners["dora"]), "carol", **NOTE)
-        now = state(victim.field.path)["crew"][1][:-1]
-        assert now in (before["crew"][1], after["crew"][1]), call
-        if call.method != "unlink":  # what may not be removed stays
-            assert evidence.strays(victim.field.path) == [], call
-        bystander.close()
-        victim.close()
-    assert told == ({StorageError} if name == "heartbeat" else {StorageError, OutcomeUnknown})
 
 
 @pytest.mark.parametrize(

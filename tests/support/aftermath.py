@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pi_team.mailbox import Mailbox
 
-_SWEPT: Final = {"LEFTOVER"}
+_SWEPT: Final = {"LEFTOVER", "LOCK"}
 
 
 def revisions(path: Path) -> dict[str, int]:
@@ -50,7 +50,7 @@ def check_teams(path: Path) -> None:
 
 
 def check_swept(bystander: Mailbox, path: Path) -> None:
-    """Assert that `doctor` finds nothing but what the next join or creation sweeps."""
+    """Assert that `doctor` finds nothing but what the next join or creation sweeps, or takes."""
     findings = bystander.doctor()
     for team in sorted({finding.team for finding in findings}):
         if team:

@@ -5,12 +5,14 @@ A process that was told to break a rule stays that way; the others keep it.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
 from pi_team.domain.lifecycles import is_claimed
 from pi_team.domain.operations import change, membership, messages
 from pi_team.record.attempt import Attempt, Conflict
+from pi_team.record.filesystem import write_all
 from pi_team.record.publication import Publisher
 
 if TYPE_CHECKING:
@@ -19,6 +21,26 @@ if TYPE_CHECKING:
 
 def _wait_for_its_owner(*_: object) -> bool:
     raise Conflict
+
+
+def _without_its_sync(attempt: Attempt, data: bytes) -> None:
+    fs = attempt._team.fs
+    fd = fs.create(attempt._private, attempt._team.revisions_fd)
+    write_all(fs, fd, data)
+    with contextlib.suppress(OSError):
+        fs.fsync(fd)
+    fs.close(fd)
+
+
+def _synced_once_more(attempt: Attempt, data: bytes) -> None:
+    fs = attempt._team.fs
+    fd = fs.create(attempt._private, attempt._team.revisions_fd)
+    write_all(fs, fd, data)
+    try:
+        fs.fsync(fd)
+    except OSError:
+        fs.fsync(fd)
+    fs.close(fd)
 
 
 def _owner_by_alias(state: TeamState, owner: Membership) -> Member:
@@ -45,6 +67,8 @@ def _no_interrupt(state: TeamState, *_: object, **__: object) -> TeamState:
 
 RULES: Final[dict[str, tuple[Any, str, Any]]] = {
     "the look after the link": (Attempt, "verify", lambda _: True),
+    "the sync of the file": (Attempt, "write", _without_its_sync),
+    "one sync a descriptor": (Attempt, "write", _synced_once_more),
     "helping": (Publisher, "_install_for", _wait_for_its_owner),
     "the owner's token": (messages, "require_owner", _owner_by_alias),
     "whose claim is swept": (membership, "stale_claims", _all_claims),

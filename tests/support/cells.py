@@ -12,6 +12,8 @@ import functools
 import gc
 import itertools
 import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -29,7 +31,7 @@ from recipes import BYSTANDERS, Operation, State, recipe, state, without_bystand
 from tapped import Plan, Point, Tap
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from grounds import Kind
 
@@ -41,6 +43,11 @@ PAIRS: Final = 11
 WRITTEN: Final = 40
 """Revisions, at least, that the others write meanwhile: more than the history is meant to hold."""
 _ELSEWHERE: Final = {"TEAM_UNKNOWN", "RECORD_CORRUPT"}
+
+
+_REMOVING: Final = {"delete_team", "doctor"}
+"""They may be refused while they clear up, and leave the rest to a sweep."""
+_NO_POINT: Final = Point("", "nothing", "", "")
 
 
 @attrs.frozen
@@ -114,12 +121,13 @@ def _victim(field: Ground, operation: Operation, plan: Plan, broken: str = "") -
     mailbox = _mailbox(field, filesystem=tap.port(UnsyncedFileSystem()))
     for first in operation.first:
         _carry_out(mailbox, first, field)
-    said: dict[str, Any] = {"refused": "", "explained": True}
+    said: dict[str, Any] = {"refused": "", "message": "", "explained": True}
     tap.is_open = True
     try:
         said["answer"] = _carry_out(mailbox, operation, field)
     except PiTeamError as error:
-        said |= {"refused": error.code, "explained": bool(error.message and error.hint)}
+        explained = bool(error.message and error.hint)
+        said |= {"refused": error.code, "message": error.message, "explained": explained}
     tap.is_open = False
     return said | {"points": [attrs.astuple(point) for point in tap.points], "resynced": tap.resynced}
 
@@ -168,7 +176,6 @@ class Cells:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._numbers = itertools.count()
         gc.collect()
         gc.freeze()  # what a child leaves alone is not copied
         with self._fresh("locked") as field:
@@ -191,18 +198,29 @@ class Cells:
         points = tuple(Point(*point) for point in said["points"])
         with self._fresh(kind) as field, Child(lambda: _victim(field, operation, Plan())) as child:
             again = tuple(Point(*point) for point in child.result()["points"])
-        # Otherwise a number would not name a call.
-        assert [(one.method, one.step) for one in points] == [(one.method, one.step) for one in again]
+        for one, other in itertools.zip_longest(points, again, fillvalue=_NO_POINT):
+            # Otherwise a number would not name a call.
+            assert (one.method, one.step) == (other.method, other.step), (
+                f"{one} in one run, {other} in another"
+            )
         return Subject(operation, points, before if kind != "damaged" else after, after)
 
     @contextlib.contextmanager
-    def _fresh(self, kind: Kind) -> Any:
-        field = ground(self._root / str(next(self._numbers)), kind)
-        yield field
-        shutil.rmtree(field.path.parent)
+    def _fresh(self, kind: Kind) -> Iterator[Ground]:
+        root = Path(tempfile.mkdtemp(dir=self._root))
+        try:
+            yield ground(root, kind)
+        finally:
+            shutil.rmtree(root)
 
     def carry_out(self, cell: Cell) -> str:
         """Show one; the code that the victim was refused with, or "". Raises AssertionError."""
+        if cell.broken[1]:
+            with Child(lambda: self._carry_out(cell)) as apart:  # who breaks a rule stays that way
+                return str(apart.result())
+        return self._carry_out(cell)
+
+    def _carry_out(self, cell: Cell) -> str:
         with self._fresh(cell.kind) as field:
             if cell.plan.how == "kill":
                 return self._kill(field, cell)
@@ -241,7 +259,7 @@ class Cells:
         if not (cell.name == "recover" and not said["refused"]):  # which is meant to undo what they sent
             subjects = evidence.subjects(field.crew)
             assert [subjects[one] for one in sent] == [1] * len(sent), "what others sent is lost or doubled"
-        self._check(field, cell, _expected_of(subject, said["refused"], cell))
+        self._check(field, cell, _expected_of(subject, said, cell))
         return str(said["refused"])
 
     def _refuse(self, field: Ground, cell: Cell) -> str:
@@ -255,10 +273,11 @@ class Cells:
         point, code = points[cell.plan.nth - 1], said["refused"]
         if point.method == "fsync" and point.step in _UNSYNCED:
             assert code == _UNSYNCED[point.step], f"{code or 'done'} although {point} failed"
-        if point.method not in {"unlink", "rmdir", "os.remove", "os.unlink"} and code != "OUTCOME_UNKNOWN":
+        clean = code != "OUTCOME_UNKNOWN" and point.method not in {"unlink", "rmdir", "os.remove"}
+        if clean and cell.kind == "plain" and subject.operation.do not in _REMOVING:
             left = strays(field.path)
             assert left == [], f"left behind: {left}"
-        self._check(field, cell, _expected_of(subject, code, cell))
+        self._check(field, cell, _expected_of(subject, said, cell))
         return str(code)
 
     # --- what has to hold afterwards
@@ -297,12 +316,13 @@ _UNSYNCED: Final = {"4 private file": "STORAGE", "6 sync the link": "OUTCOME_UNK
 """How an operation ends whose sync failed in that step: it is fatal for the attempt."""
 
 
-def _expected_of(subject: Subject, code: str, cell: Cell) -> tuple[State, ...]:
-    """The teams after an operation that ended with this code, or was done."""
-    if code == "OUTCOME_UNKNOWN":
+def _expected_of(subject: Subject, said: dict[str, Any], cell: Cell) -> tuple[State, ...]:
+    """The teams after an operation that said that: done, refused, unknown, or done but for what is swept."""
+    if said["refused"] == "OUTCOME_UNKNOWN":
         return (subject.before, subject.after)
-    if code:
-        return (subject.before,)
+    if said["refused"]:
+        done = subject.operation.do == "delete_team" and "is deleted" in said["message"]
+        return (subject.after,) if done else (subject.before,)
     if subject.operation.judges and cell.plan.how == "fail":
         return (subject.before, subject.after)  # who cannot be judged is not swept
     return (subject.after,)

@@ -30,9 +30,10 @@ PENDING: Final = "not installed"
 GARBAGE: Final = b'{"schemaVersion":1,"revision":19,\0\0\0'
 Kind: TypeAlias = Literal["plain", "locked", "future", "pending", "lost", "long", "pruning", "damaged"]
 """As it was left; with both locks of a dead writer; these from an hour ahead, as a clock that was set back
-leaves them; also with its publication linked and not installed; that, and its private file lost, as in a power
+leaves them; with its publication linked and not installed too; that, and its private file lost, as in a power
 cut; with 32 slots; with so many that the next write prunes; with garbage in place of the record."""
 _MADE_FROM: Final[dict[Kind, Kind]] = {"future": "locked", "damaged": "plain"}
+_LOCKED: Final = {"locked", "future", "pending", "lost"}
 COMPLETED: Final = {"outcome": "completed", "body": "done", "files": [], "tests": []}
 
 
@@ -82,10 +83,11 @@ def ground(root: Path, kind: Kind = "plain") -> Ground:
         (crew / "state.json").unlink()
         (crew / "state.json").touch(mode=0o600)
         (crew / "state.json").write_bytes(GARBAGE)
-    elif kind == "future":
-        ahead = time.time() + 3_600
+    elif kind in _LOCKED:
+        # Not as young as they happen to be: what is done about a lock depends on its age.
+        then = time.time() + (3_600 if kind == "future" else -5)
         for lock in (field.path / ".locks" / "crew.lock", crew / "state.json.lock"):
-            os.utime(lock, (ahead, ahead))
+            os.utime(lock, (then, then))
     return field
 
 

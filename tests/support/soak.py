@@ -25,7 +25,7 @@ from interposition import UnsyncedFileSystem
 from pi_team.errors import PiTeamError
 from pi_team.mailbox import Mailbox
 from steps import START_UP, SharedSteps
-from tapped import Plan, Tap
+from tapped import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +40,10 @@ BETWEEN: Final = 100
 """Kills between a link and its rename, at least, in a full run."""
 FULL: Final = 10_000
 _LIFETIME: Final = 0.1
-_LATEST_CALL: Final = 400
-_LATEST: Final = 0.03
+_LATEST_CALL: Final = 300
+"""Calls after which a process has killed itself, at the latest; those on locks, and there are many where one
+waits, do not count."""
+_LATEST: Final = 0.05
 """Seconds after its first call at which a process is killed from outside, at the latest."""
 _WEDGED: Final = 15.0
 """Seconds after which a process that has not come so far is stuck."""
@@ -49,7 +51,7 @@ _FULL_OR_LATE: Final = {
     *("ALREADY_CLAIMING", "NOT_CLAIMED", "RECIPIENT_UNKNOWN", "MESSAGE_UNKNOWN"),
     *("LIMIT_RECIPIENT", "LIMIT_SENDER", "LIMIT_THREAD", "LIMIT_HISTORY"),
 }
-"""Refusals that are none of a crash's doing: somebody was faster, or has not joined yet, or slots are full."""
+"""Refusals that are no crash's doing: somebody was faster, or has not joined yet, or slots are full."""
 
 
 @attrs.define
@@ -79,22 +81,37 @@ class Tally:
         return attrs.asdict(self)
 
 
+class _Fuse(SharedSteps):
+    """Kills the process at a call, counted from the first one on; 0: at none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = 0
+
+    def come(self, method: str, name: str) -> str:
+        step = super().come(method, name)
+        if step != "locks" and self.left:
+            self.left -= 1
+            if not self.left:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return step
+
+
 class _Contender:
     """One process that works as a member does until it is killed."""
 
-    def __init__(self, field: Ground, number: int, generation: int, seed: str, plan: Plan) -> None:
+    def __init__(self, field: Ground, number: int, generation: int, seed: str) -> None:
         self._field = field
         self._alias = f"w{number}"
         self._random = random.Random(seed)
         self._name = f"{number}-{generation}"
-        self._plan = plan
         self._heard = -1
         self._said = 0
 
     def run(self, steps: SharedSteps) -> None:
         """Work for ever."""
         random.seed(self._name)
-        tap = Tap(self._plan, steps)
+        tap = Tap(steps=steps)
         tap.listen()
         log = self._field.path.parent / "heard"
         self._heard = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -176,7 +193,7 @@ class Soak:
         self._root = root
         self._kills = kills
         self._random = random.Random(f"soak {seed}")
-        self._steps = [SharedSteps() for _ in range(CONTENDERS)]
+        self._steps = [_Fuse() for _ in range(CONTENDERS)]
         self._generation = 0
         self._revision = 0
         self._field: Ground
@@ -220,11 +237,9 @@ class Soak:
         steps.clear()
         self._generation += 1
         itself = self._random.random() < 0.5
-        when = self._random.choice(("before", "after"))
-        nth = self._random.randrange(1, _LATEST_CALL)
-        plan = Plan("kill", nth, when) if itself else Plan()  # type: ignore[arg-type] # one of the two
+        steps.left = self._random.randrange(1, _LATEST_CALL) if itself else 0
         wait = None if itself else self._random.uniform(0, _LATEST)
-        contender = _Contender(self._field, number, self._generation, str(self._random.random()), plan)
+        contender = _Contender(self._field, number, self._generation, str(self._random.random()))
         pid = os.fork()
         if pid == 0:
             try:

@@ -1,8 +1,7 @@
-"""Operations that are interrupted at each of their system calls, and what has to hold afterwards."""
+"""An operation that is cut short from outside, and what has to hold afterwards; `doctor`'s commands."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import shutil
@@ -12,13 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import evidence
 from grounds import Ground, ground
-from nursery import Refused
 from recipes import BYSTANDERS, OPERATIONS, state, without_bystanders
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from grounds import Kind
     from nursery import Actor, Nursery
 
 LIFETIME: Final = 0.3
@@ -39,42 +36,29 @@ class Trial:
         nursery: forks the victims.
         root: a directory to work in.
         name: which of the operations.
-        kind: which kind of teams.
 
     Attributes:
         before, after: the teams without the operation, and with it.
-        calls: the system calls of the undisturbed operation: method, name, error.
-        audited: its audit events.
     """
 
-    def __init__(self, nursery: Nursery, root: Path, name: str, kind: Kind = "plain") -> None:
+    def __init__(self, nursery: Nursery, root: Path, name: str) -> None:
         self._nursery = nursery
         self._root = root
         self._operation = OPERATIONS[name]
-        self._kind: Kind = kind
         self._numbers = itertools.count()
         self._bystander = nursery.actor(root / "nowhere", **OPTIONS)
         field, victim = self.begin()
-        victim.ask("look", "crew")  # which installs what is pending, and else changes nothing
         self.before = state(field.path)
         self.end(field, victim)
         field, victim = self.begin()
-        victim.ask("audit", "kill", nth=0)
-        victim.ask("count")
         self.order(victim, field)
         victim.answer()
-        self.audited: list[str] = victim.ask("audited")
-        self.calls: list[tuple[str, str, str]] = victim.ask("calls")
         self.after = state(field.path)
         self.end(field, victim)
 
-    def break_bystander(self, rule: str) -> None:
-        """Take a rule out of the protocol for whoever comes after the victim."""
-        self._bystander.ask("break", rule)
-
     def begin(self) -> tuple[Ground, Actor]:
         """Fresh teams and a victim."""
-        field = ground(self._root / str(next(self._numbers)), self._kind)
+        field = ground(self._root / str(next(self._numbers)))
         return field, self._nursery.actor(field.path, **OPTIONS)
 
     def order(self, victim: Actor, field: Ground) -> None:
@@ -87,31 +71,21 @@ class Trial:
         victim.discard()
         shutil.rmtree(field.path.parent)
 
-    def check(self, field: Ground, **options: Any) -> None:
+    def check(self, field: Ground) -> None:
         """Assert what has to hold after a victim of the operation has died."""
         assert evidence.revision(field.crew) >= field.revision
         bystander = self._bystander
-        bystander.ask("open", str(field.path), **OPTIONS | options)
+        bystander.ask("open", str(field.path), **OPTIONS)
         sent = bystander.ask("send", field.owners["dora"], "carol", kind="note", subject=BYSTANDERS, body="x")
         assert sent["state"] == "pending"
         assert evidence.subjects(field.crew)[BYSTANDERS] == 1
-        if not self._operation.repeated:
-            assert without_bystanders(state(field.path)) in (self.before, self.after)
-        else:
-            # Half a rename waits for the same rename; half a creation or deletion is none.
-            with contextlib.suppress(Refused):
-                args, kwargs = self._operation.order(field)
-                bystander.ask(*args, **kwargs)
-            assert without_bystanders(state(field.path)) == self.after
+        assert without_bystanders(state(field.path)) in (self.before, self.after)
         heal(bystander, field.path)
         assert evidence.strays(field.path) == []
 
 
-def heal(actor: Actor, path: Path, *, recover: bool = False) -> list[str]:
-    """Run the command of each finding as it is printed, until `doctor` is content; the findings' codes.
-
-    With `recover` that command is an order to the actor, which is faster a hundred times over.
-    """
+def heal(actor: Actor, path: Path) -> list[str]:
+    """Run the command of each finding as it is printed, until `doctor` is content; the findings' codes."""
     codes: list[str] = []
     for _ in range(4):
         findings = actor.ask("doctor")
@@ -120,10 +94,7 @@ def heal(actor: Actor, path: Path, *, recover: bool = False) -> list[str]:
         for finding in findings:
             codes.append(finding["code"])
             assert finding["command"], finding
-            if recover and finding["command"] == f"pi-team recover {finding['team']} --yes":
-                actor.ask("recover", finding["team"])
-            else:
-                shell(finding["command"], path)
+            shell(finding["command"], path)
     raise AssertionError(f"doctor is not content: {findings}")
 
 
