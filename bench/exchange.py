@@ -95,9 +95,9 @@ def _rate(answers: Sequence[dict[str, Any]]) -> float:
 
 
 def deliver(path: str, *, messages: int, sends: int) -> list[Figure]:
-    """From the call of `send` until another process, which waits for changes, has the message.
+    """From the call of `send` until another process, which waits for changes, shows the message.
 
-    It sees it in its snapshot, and has it when it has taken it, which is a durable write of its own.
+    When it has also taken it, by a durable write of its own, is told beside.
 
     Args:
         path: a directory for the team.
@@ -122,8 +122,8 @@ def deliver(path: str, *, messages: int, sends: int) -> list[Figure]:
         answer = receiver.answer()
     mailbox.close()
     return [
-        *_latency("it is in the recipient's snapshot", begun, answer["shown"]),
-        *_latency("the recipient has taken it", begun, answer["taken"], judged=True),
+        *_latency("it is in the recipient's snapshot", begun, answer["shown"], judged=True),
+        *_latency("the recipient has taken it", begun, answer["taken"]),
     ]
 
 
