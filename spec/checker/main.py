@@ -9,7 +9,8 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TextIO
 
-from spec.checker.manifest import Model, load
+from spec.checker import table
+from spec.checker.manifest import SPEC, Model, load
 from spec.checker.story import tell
 from spec.checker.tlc import Run, ToolMissing, locate, run
 
@@ -22,7 +23,12 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", help="modules or models (any part of a model's name)")
     parser.add_argument("--quick", action="store_true", help="the small models (the default without names)")
-    parser.add_argument("--all", action="store_true", help="every model: some 20 minutes on two cores")
+    parser.add_argument("--all", action="store_true", help="every model; spec/README.md says how long")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="with --all: write the table into spec/README.md when all is right",
+    )
     parser.add_argument("--list", action="store_true", help="list the models and what is expected of them")
     parser.add_argument(
         "--story", action="store_true", help="tell every counterexample, also an expected one"
@@ -31,7 +37,10 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
         "--cfg", action="store_true", help="print the TLC configurations instead of running them"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="models side by side")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.write and not arguments.all:
+        parser.error("--write is for a run of --all")
+    return arguments
 
 
 def select(models: list[Model], arguments: argparse.Namespace) -> list[Model]:
@@ -53,17 +62,11 @@ def agrees(model: Model, found: Run) -> bool:
     return model.states is None or found.states == model.states
 
 
-def _found(found: Run) -> str:
-    if found.error is not None:
-        return "TLC failed"
-    return "holds" if found.violated is None else f"fails {found.violated}"
-
-
 def _row(model: Model, found: Run) -> str:
     mark = "ok" if agrees(model, found) else "WRONG"
     return (
-        f"{mark:<6}{model.name:<46}{model.expected:<30}{_found(found):<30}"
-        f"{found.states:>10,}{found.depth:>6}{found.seconds:>8.1f}"
+        f"{mark:<6}{model.name:<46}{model.expected:<30}{table.found(found):<30}"
+        f"{found.states:>10,}{found.depth:>6}{found.seconds:>8.1f}{found.cpu:>8.1f}"
     )
 
 
@@ -77,32 +80,29 @@ def _explain(model: Model, found: Run, out: TextIO) -> None:
         print(f"       {line}", file=out)
 
 
-def check(models: list[Model], *, jobs: int, story: bool, out: TextIO) -> int:
+def check(models: list[Model], *, jobs: int, story: bool, out: TextIO) -> dict[str, Run]:
     """Run the models side by side, the large ones first, and print a table.
 
     Returns:
-        How many did not show what the manifest says.
+        By the name of the model what was found, of those that showed what the manifest says.
     """
     print(
-        f"{'':<6}{'model':<46}{'expected':<30}{'found':<30}{'distinct':>10}{'depth':>6}{'seconds':>8}",
+        f"{'':<6}{'model':<46}{'expected':<30}{'found':<30}{'distinct':>10}{'depth':>6}{'seconds':>8}{'CPU':>8}",
         file=out,
     )
-    wrong = 0
-    started = time.monotonic()
+    right: dict[str, Run] = {}
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         runs: dict[Future[Run], Model] = {}
         for model in sorted(models, key=lambda model: -(model.states or 0)):
             runs[pool.submit(run, model)] = model
         for future in as_completed(runs):
             model, found = runs[future], future.result()
-            right = agrees(model, found)
-            wrong += not right
+            if agrees(model, found):
+                right[model.name] = found
             print(_row(model, found), file=out, flush=True)
-            if story or not right:
+            if story or model.name not in right:
                 _explain(model, found, out)
-    seconds = time.monotonic() - started
-    print(f"{len(models) - wrong} of {len(models)} models as the manifest says, {seconds:.0f} s", file=out)
-    return wrong
+    return right
 
 
 def main(argv: list[str]) -> int:
@@ -128,4 +128,14 @@ def main(argv: list[str]) -> int:
     except ToolMissing as missing:
         print(missing, file=sys.stderr)
         return 2
-    return 1 if check(models, jobs=arguments.jobs, story=arguments.story, out=sys.stdout) else 0
+    started = time.monotonic()
+    right = check(models, jobs=arguments.jobs, story=arguments.story, out=sys.stdout)
+    seconds = time.monotonic() - started
+    print(f"{len(right)} of {len(models)} models as the manifest says, {seconds:.0f} s")
+    if len(right) < len(models):
+        return 1
+    if arguments.write:
+        runs = [(model, right[model.name]) for model in models]
+        text = table.render(runs, seconds=seconds, jobs=arguments.jobs, cores=os.cpu_count() or 1)
+        table.replace(SPEC / "README.md", text)
+    return 0

@@ -50,7 +50,8 @@ class Run:
     """What TLC found.
 
     `violated` is the name of the first property that failed, None when all hold. `error` is TLC's text
-    when it could not check the model at all. `loop` says how an infinite counterexample goes on.
+    when it could not check the model at all. `loop` says how an infinite counterexample goes on. `seconds`
+    are by the clock, `cpu` those that the process computed.
     """
 
     violated: str | None
@@ -58,6 +59,7 @@ class Run:
     states: int
     depth: int
     seconds: float
+    cpu: float
     trace: tuple[Step, ...]
     loop: str | None
 
@@ -110,10 +112,21 @@ def run(model: Model, *, workers: int = 1, module: str | None = None) -> Run:
         command += ["tlc2.TLC", "-tool", "-deadlock", "-workers", str(workers), "-fp", "0"]
         command += ["-metadir", scratch, "-config", str(config), model.module]
         started = time.monotonic()
-        done = subprocess.run(  # noqa: S603 - the command is made of the two located tools and our own files
-            command, cwd=SPEC if module is None else scratch, capture_output=True, text=True, check=False
-        )
-        return read_output(model, done.stdout + done.stderr, time.monotonic() - started)
+        output = Path(scratch, "output")
+        with output.open("wb") as stream:
+            process = subprocess.Popen(  # noqa: S603 - the two located tools and our own files
+                command,
+                cwd=SPEC if module is None else scratch,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+            )
+            _, status, used = os.wait4(
+                process.pid, 0
+            )  # tells what this one has used, whatever runs beside it
+            process.returncode = os.waitstatus_to_exitcode(status)
+        seconds, cpu = time.monotonic() - started, used.ru_utime + used.ru_stime
+        return read_output(model, output.read_text(encoding="utf-8", errors="replace"), seconds, cpu)
 
 
 def _definition_at(module: str, line: int) -> str:
@@ -148,7 +161,7 @@ def _count(pattern: str, text: str) -> int:
     return int(match.group(1).replace(",", "")) if match else 0
 
 
-def read_output(model: Model, output: str, seconds: float) -> Run:
+def read_output(model: Model, output: str, seconds: float, cpu: float) -> Run:
     """Read what TLC printed in its tool mode."""
     violated: str | None = None
     loop: str | None = None
@@ -174,4 +187,4 @@ def read_output(model: Model, output: str, seconds: float) -> Run:
         elif number == _SUCCESS:
             finished = True
     error = None if finished or violated else output[-2_000:]
-    return Run(violated, error, states, depth, seconds, tuple(trace), loop)
+    return Run(violated, error, states, depth, seconds, cpu, tuple(trace), loop)

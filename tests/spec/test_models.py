@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SPEC = ROOT / "spec"
 sys.path.insert(0, str(ROOT))
 
-from spec.checker import lifecycles, main, manifest, tlc  # noqa: E402 - the root has to be on the path first
+from spec.checker import lifecycles, main, manifest, table, tlc  # noqa: E402 - the root has to be on the path first
 from spec.checker.story import tell  # noqa: E402
 from spec.checker.values import FrozenMap, parse_state, parse_value, show  # noqa: E402
 
@@ -26,7 +29,6 @@ def _model(name: str) -> manifest.Model:
     return next(model for model in MODELS if model.name == name)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)  # a minute or two on two idle cores
 def test_small_models_show_what_the_manifest_says() -> None:
     """`spec/check --quick`: every control fails by its named property, every count of states is exact."""
@@ -46,12 +48,54 @@ def test_a_drift_of_the_number_of_states_is_noticed() -> None:
     model = _model("a team built in place")
     found = tlc.run(model)
     assert main.agrees(model, found)
-    assert not main.agrees(_replaced(model, fails=None, states=found.states), found)
-    assert not main.agrees(_replaced(model, fails="OneName", states=None), found)
-    held = tlc.Run(None, None, 7, 1, 0.0, (), None)
-    assert main.agrees(_replaced(model, fails=None, states=7), held)
-    assert not main.agrees(_replaced(model, fails=None, states=8), held)
+    assert not main.agrees(dataclasses.replace(model, fails=None, states=found.states), found)
+    assert not main.agrees(dataclasses.replace(model, fails="OneName", states=None), found)
+    held = tlc.Run(None, None, 7, 1, 0.0, 0.0, (), None)
+    assert main.agrees(dataclasses.replace(model, fails=None, states=7), held)
+    assert not main.agrees(dataclasses.replace(model, fails=None, states=8), held)
     assert not main.agrees(model, held)
+
+
+@pytest.mark.parametrize(
+    ("module", "change", "name", "found"),
+    [
+        (
+            "Team",
+            ('  /\\ Guard("not to itself") => y # x\n', ""),
+            "team, two aliases, small",
+            "fails NoSelf",
+        ),
+        (
+            "Directory",
+            (" \\/ Die(p)\n", "\n"),
+            "directories: heartbeats",
+            "expected 4553 distinct states",
+        ),
+        (
+            "Team",
+            ("Guard(name) == name \\notin Dropped", "Guard(name) == TRUE"),
+            "a message to oneself",
+            "holds",
+        ),
+    ],
+    ids=["a guard less", "an action less", "a control that cannot fail"],
+)
+def test_a_changed_specification_fails(
+    tmp_path: Path, module: str, change: tuple[str, str], name: str, found: str
+) -> None:
+    """`spec/check` on a copy in which a guard or an action is missing, or that follows a dropped rule."""
+    shutil.copytree(SPEC, tmp_path / "spec", ignore=shutil.ignore_patterns("__pycache__"))
+    changed = tmp_path / "spec" / f"{module}.tla"
+    text = changed.read_text(encoding="utf-8")
+    assert text.count(change[0]) == 1
+    changed.write_text(text.replace(*change), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "spec" / "check", name], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    row = next(line for line in done.stdout.splitlines() if name in line)
+    assert row.startswith("WRONG")
+    assert found in done.stdout.partition(row)[2] + row.partition(_model(name).expected)[2]
 
 
 def test_a_counterexample_is_told_as_a_story() -> None:
@@ -67,7 +111,9 @@ def test_a_counterexample_is_told_as_a_story() -> None:
 def test_a_model_that_tlc_cannot_read_is_an_error() -> None:
     """A misspelt property is neither a success nor a violation."""
     model = _model("a team built in place")
-    broken = _replaced(model, config=manifest.read_config("SPECIFICATION Spec\nINVARIANT NoSuchThing"))
+    broken = dataclasses.replace(
+        model, config=manifest.read_config("SPECIFICATION Spec\nINVARIANT NoSuchThing")
+    )
     found = tlc.run(broken)
     assert found.error is not None
     assert found.violated is None
@@ -102,6 +148,95 @@ def test_each_module_has_a_goal_and_a_control() -> None:
         assert {"holds", "control", "goal"} <= kinds, module
 
 
+def _dropped(model: manifest.Model) -> set[tuple[str, str]]:
+    return {(model.module, rule) for rule in re.findall(r'"([^"]*)"', model.config.constants["Dropped"])}
+
+
+def test_each_goal_is_tried() -> None:
+    """A state that a module says must be reachable, and that no model looks for, may never be reached."""
+    for module in {model.module for model in MODELS}:
+        text = (SPEC / f"{module}.tla").read_text(encoding="utf-8").partition("(* Goals")[2]
+        goals = set(re.findall(r"^(No\w+) *==", text, re.MULTILINE))
+        assert goals == {model.fails for model in MODELS if model.module == module and model.kind == "goal"}
+
+
+def test_each_rule_has_a_model_without_it() -> None:
+    """A rule that no model drops may as well not be there; a name that is no rule drops nothing."""
+    rules = {
+        (path.stem, rule)
+        for path in SPEC.glob("*.tla")
+        for rule in re.findall(r'(?:Rule|Guard)\("([^"]*)"\)', path.read_text(encoding="utf-8"))
+    }
+    assert set().union(*(_dropped(model) for model in MODELS)) == rules
+
+
+def _rows(document: Path, heading: str) -> list[list[str]]:
+    """The cells of the table under a heading."""
+    _, _, rest = document.read_text(encoding="utf-8").partition(f"\n## {heading}\n")
+    section = rest.partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_each_row_of_what_a_rule_prevents_has_its_control() -> None:
+    """The table of the protocol and the one of the specification agree, and the manifest has each control."""
+    rows = _rows(SPEC / "README.md", "What each rule prevents")
+    assert len(rows) == len(_rows(ROOT / "docs" / "protocol.md", "What each rule prevents")) == 12
+    for _, names, fails in rows:
+        expected = re.findall(r"`(\w+)`", fails)
+        for name in re.sub(r"\(.*?\)", "", names).split(", "):
+            model = _model(name.strip())
+            assert model.kind == "control", name
+            assert model.fails in expected, name
+
+
+def test_what_needs_a_power_cut_holds_where_nothing_is_lost() -> None:
+    """Else the control may fail for whatever else the dropped rule prevents."""
+    controls = [model for model in MODELS if model.module == "Publication" and model.kind == "control"]
+    cut = [model for model in controls if model.config.constants["PowerCuts"] != "0"]
+    held = {_without_cut(model) for model in MODELS if model.kind == "holds"}
+    assert cut
+    assert [model.name for model in cut if _without_cut(model) not in held] == []
+
+
+def _without_cut(model: manifest.Model) -> str:
+    return dataclasses.replace(model.config, constants={**model.config.constants, "PowerCuts": "0"}).text()
+
+
+def test_the_table_of_the_last_run_is_written_between_its_markers(tmp_path: Path) -> None:
+    """What stands before and after stays; a document without the markers, or with two, is left alone."""
+    document = tmp_path / "README.md"
+    document.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n", encoding="utf-8")
+    run = tlc.Run(None, None, 1_234, 7, 2.4, 1.6, (), None)
+    text = table.render([(_model("presence, small"), run)], seconds=3.0, jobs=2, cores=4)
+    for _ in range(2):
+        table.replace(document, text)
+    written = document.read_text(encoding="utf-8")
+    assert written.startswith(f"before\n{table.BEGIN}\n`spec/check --all --write`: 1 models")
+    assert "| Presence | holds | presence, small | holds | 1,234 | 7 | 2 | 2 |\n" in written
+    assert written.endswith(f"{table.END}\nafter\n")
+    assert "\nold\n" not in written
+    document.write_text(written * 2, encoding="utf-8")
+    with pytest.raises(ValueError, match="each marker once"):
+        table.replace(document, text)
+    assert document.read_text(encoding="utf-8") == written * 2
+
+
+def test_the_readme_has_the_place_for_the_table(tmp_path: Path) -> None:
+    """A run of twenty minutes must not end in vain."""
+    copy = tmp_path / "README.md"
+    shutil.copyfile(SPEC / "README.md", copy)
+    table.replace(copy, "")
+
+
+def test_only_a_run_of_all_models_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """A table with some rows would pass for the whole."""
+    with pytest.raises(SystemExit) as left:
+        main.main(["--quick", "--write"])
+    assert left.value.code == 2
+    assert "--all" in capsys.readouterr().err
+
+
 def test_values_are_read_as_tlc_prints_them() -> None:
     """Nested functions, records, sets, sequences, negative numbers, strings."""
     value = parse_value(
@@ -123,8 +258,3 @@ def test_a_configuration_that_says_too_little_is_refused(text: str, what: str) -
     """A constant without a value; no specification."""
     with pytest.raises(manifest.ManifestError, match=what):
         manifest.read_config(text)
-
-
-def _replaced(model: manifest.Model, **changes: object) -> manifest.Model:
-    values = {name: getattr(model, name) for name in model.__dataclass_fields__}
-    return manifest.Model(**{**values, **changes})
