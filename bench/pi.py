@@ -75,6 +75,7 @@ class Stage:
         self.server = ModelServer()
         self._home = PiHome(Path(path) / "pi", install(), self.server)
         self.team = Team(self._home.agent / "teams", "crew")
+        self.empty = self._home.extension("empty", "export default function (): void {}\n")
         self._started: list[RpcPi] = []
 
     def __enter__(self) -> Self:
@@ -155,7 +156,7 @@ def begin(path: str, effort: Effort) -> list[Figure]:
     """What the extension adds to a Pi's start: in a session that is in no team, and in a member's.
 
     Every round starts each kind once, in an order of its own. Pi alone is in it twice, which shows what a
-    difference means that is none.
+    difference means that is none; and an extension that does nothing, which costs what any extension costs.
     """
     with Stage(path) as stage:
         stage.server.answer = lambda _: Reply("Hello.")
@@ -163,6 +164,7 @@ def begin(path: str, effort: Effort) -> list[Figure]:
         kinds: dict[str, Callable[[], RpcPi]] = {
             "alone": lambda: stage.plain("--session", plain),
             "alone again": lambda: stage.plain("--session", plain),
+            "empty": lambda: stage.plain("--session", plain, "-e", stage.empty),
             "in no team": lambda: stage.extended("--session", plain),
             "a member": lambda: stage.extended("--session", resumed),
         }
@@ -208,20 +210,19 @@ def _start(start: Callable[[], RpcPi], *, back: bool) -> _Start:
 def _added(
     section: str, rounds: Mapping[str, Sequence[_Start]], of: Callable[[_Start], float]
 ) -> list[Figure]:
-    alone = [of(start) for start in rounds["alone"]]
-
-    def added(kind: str) -> list[float]:
-        return [of(start) - without for start, without in zip(rounds[kind], alone, strict=True)]
+    def added(kind: str, to: str = "alone") -> list[float]:
+        pairs = zip(rounds[kind], rounds[to], strict=True)
+        return [of(with_it) - of(without) for with_it, without in pairs]
 
     by_chance = added("alone again")
     noise = percentile([abs(difference) for difference in by_chance], 75)
+    idle = added("in no team", to="empty")
     return [
-        Figure.median(section, "Pi alone", alone, "ms"),
+        Figure.median(section, "Pi alone", [of(start) for start in rounds["alone"]], "ms"),
         Figure.median(section, "added by chance: Pi alone again", by_chance, "ms"),
-        Figure.median(
-            section, "added in a session that is in no team", added("in no team"), "ms", below=noise
-        ),
-        Figure.median(section, "added in a member's session", added("a member"), "ms"),
+        Figure.median(section, "added by an extension that does nothing", added("empty"), "ms"),
+        Figure.median(section, "added to that by ours in no team", idle, "ms", below=noise),
+        Figure.median(section, "added to that by ours in a member", added("a member", to="empty"), "ms"),
     ]
 
 

@@ -157,3 +157,42 @@ def test_an_answer_that_the_model_could_not_finish(
     assert "limit" in crew.result_of(request).body
     request = boss.send("coder", "Say nothing")
     assert crew.result_of(request).body.strip()
+
+
+def test_a_turn_that_pi_tries_again_is_one_turn(
+    start_members: StartMembers, crew: Team, model_server: ModelServer
+) -> None:
+    """The first failure was reported as the result, although Pi tried again and succeeded."""
+    (coder,) = start_members(coder="fake-2")
+    boss = crew.join("boss")
+    overloaded = Reply("overloaded", status=503)
+    model_server.script("fake-2", overloaded, overloaded, "Done after all.")
+    request = boss.send("coder", "Do it")
+    result = crew.result_of(request)
+    assert (outcome(crew, request), result.body) == ("completed", "Done after all.")
+    quiet(coder, lambda: len(coder.delivered()) == 1)
+
+
+def test_pi_ends_although_its_python_side_hangs(start_members: StartMembers, crew: Team) -> None:
+    """Pi waited for ever for a Python side that does not answer, or left it behind."""
+    (coder,) = start_members(coder="fake-2")
+    helper = coder.helper()
+    helper.suspend()
+    assert coder.close() == 0
+    assert still_there([helper]) == []
+    crew.until(lambda _: crew.displayed("coder") == "offline")
+
+
+def test_a_terminated_pi_leaves(start_members: StartMembers, crew: Team, model_server: ModelServer) -> None:
+    """A signal ended Pi before the requester had its answer."""
+    (coder,) = start_members(coder="fake-2")
+    hold = model_server.held("fake-2", "half")
+    request = crew.join("boss").send("coder", "Do it")
+    hold.wait_reached()
+    helper = coder.helper()
+    assert coder.interrupt() == 143
+    (result,) = crew.messages(kind="result", parent_id=request)
+    assert result.report is not None
+    assert result.report.outcome == "interrupted"
+    assert crew.displayed("coder") == "offline"
+    assert still_there([helper]) == []

@@ -64,6 +64,51 @@ def test_what_a_person_steers_into_a_turn_of_their_own_is_no_takeover(
     assert coder.notifications[1:] == []  # the first told of the join
 
 
+def test_a_person_takes_over_while_a_result_is_checked(
+    start_members: StartMembers, crew: Team, model_server: ModelServer
+) -> None:
+    """The result came a second time, or blocked what else waits."""
+    (lead,) = start_members(lead="fake-1")
+    boss = crew.join("boss")
+    lead.team("send boss Look into it")
+    request = crew.has(kind="request")
+    hold = model_server.held("fake-1", "I check ")
+    boss.answer(request, "Looked.")
+    hold.wait_reached()
+    model_server.script("fake-1", "As you wish.")
+    mark = lead.mark()
+    lead.command("prompt", message="Leave that", streamingBehavior="followUp")
+    hold.release()
+    lead.settles(after=mark)
+    assert crew.result_of(request.id).state == "interrupted"
+    assert lead.tells(wording.taken_over("result")) == "warning"
+    lead.team("resume")
+    model_server.script("fake-1", "Done.")
+    assert crew.result_of(boss.send("lead", "And this")).body == "Done."
+    assert len(lead.delivered()) == 2
+
+
+def test_what_a_stopped_turn_left_in_the_queue_goes_first(
+    start_members: StartMembers, crew: Team, model_server: ModelServer
+) -> None:
+    """A request began although a message of the person was queued, which then would have joined it."""
+    (coder,) = start_members(coder="fake-2")
+    boss = crew.join("boss")
+    hold = model_server.held("fake-2", "Half of ")
+    coder.begin("Something")
+    hold.wait_reached()
+    coder.command("prompt", message="queued words", streamingBehavior="steer")
+    coder.command("abort")
+    assert coder.state()["pendingMessageCount"] == 1
+    request = boss.send("coder", "Do it")
+    coder.shows("1 queued")
+    quiet(coder, lambda: crew.message(request).state == "pending")
+    coder.command("clear_queue")
+    model_server.script("fake-2", "Done.")
+    assert crew.result_of(request).body == "Done."
+    assert "queued words" not in model_server.requests[-1].context
+
+
 def test_pause_and_resume(start_members: StartMembers, crew: Team, model_server: ModelServer) -> None:
     """A paused session claimed, showed no notes, or did not come back to its queue."""
     (coder,) = start_members(coder="fake-2")
