@@ -9,22 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import nursery as nurseries
+from fixtures import nursery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from nursery import Nursery
+__all__ = ["beside", "fixtures", "nursery"]
 
 ARCHIVE = Path(__file__).with_name("fixtures.tar.gz")
-
-
-@pytest.fixture
-def nursery() -> Iterator[Nursery]:
-    """Forks the processes of a test, and ends them after it."""
-    nursery = nurseries.shared()
-    yield nursery
-    nursery.forget()
 
 
 @pytest.fixture
