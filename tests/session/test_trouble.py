@@ -154,7 +154,7 @@ def test_a_claim_whose_answer_was_lost_is_given_back(alice: Host, bob: Host, how
 
 
 def test_a_release_that_was_refused_is_made_up_for(alice: Host, bob: Host) -> None:
-    """The host was busy and the disk full: a later poll gives the claim back, and until then the entry warns."""
+    """The host was busy and the disk full: a later poll gives the claim back; until then the entry warns."""
     alice.team("send bob Fix the parser")
     bob.answers = False
     bob.poll()
