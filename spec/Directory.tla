@@ -323,7 +323,7 @@ Step(p) ==
 
 Next ==
   \/ \E p \in Processes : Step(p) \/ Die(p)
-  \/ \E j \in alive : Depart(j)
+  \/ \E j \in 1 .. Joins : Depart(j)
   \/ \E d \in Dirs : SweepTomb(d)
   \/ PowerCut
 

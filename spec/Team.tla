@@ -166,7 +166,7 @@ Notes(s) ==
   /\ UNCHANGED <<members, session, tokens, addresses, holder>>
 
 Claim(s, i) ==
-  /\ Owner(s) /\ Acts(s)
+  /\ i \in Indexes /\ Owner(s) /\ Acts(s)
   /\ messages[i].to = Alias(s) /\ Legal(messages[i], "claim")
   /\ Guard("one claim") => ClaimsOf(Alias(s)) = {}
   /\ messages' = [messages EXCEPT ![i] = Moved(@, "claim", session[s].token)]
@@ -177,12 +177,12 @@ Claimed(s, i) ==
   /\ IF Guard("token") THEN messages[i].claim = session[s].token ELSE messages[i].claim # 0
 
 Release(s, i) ==
-  /\ Owner(s) /\ Acts(s) /\ Claimed(s, i) /\ Legal(messages[i], "release")
+  /\ i \in Indexes /\ Owner(s) /\ Acts(s) /\ Claimed(s, i) /\ Legal(messages[i], "release")
   /\ messages' = [messages EXCEPT ![i] = Moved(@, "release", 0)]
   /\ UNCHANGED <<members, session, tokens, addresses, holder>>
 
 Settle(s, i) ==
-  /\ Owner(s) /\ Acts(s) /\ Claimed(s, i)
+  /\ i \in Indexes /\ Owner(s) /\ Acts(s) /\ Claimed(s, i)
   /\ \E trigger \in {"settle", "interrupt"} :
        /\ Legal(messages[i], trigger) \/ (~Guard("final") /\ Len(messages) < Records)
        /\ messages' = Take(messages, {i}, trigger)
@@ -261,7 +261,7 @@ Next ==
   \/ \E s \in Sessions, x \in Names : Join(s, x) \/ RenameItself(s, x)
   \/ \E s \in Sessions : Leave(s) \/ Notes(s)
   \/ \E s \in Sessions, y \in Names, kind \in Kinds : Send(s, y, kind)
-  \/ \E s \in Sessions, i \in Indexes : Claim(s, i) \/ Release(s, i) \/ Settle(s, i)
+  \/ \E s \in Sessions, i \in 1 .. Records : Claim(s, i) \/ Release(s, i) \/ Settle(s, i)
   \/ \E D \in SUBSET Names : Sweep(D)
   \/ \E x, y \in Names : RenameOther(x, y)
   \/ \E x \in Names : Remove(x)

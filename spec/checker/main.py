@@ -7,12 +7,15 @@ import os
 import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import TextIO
+from typing import Final, TextIO
 
 from spec.checker import table
 from spec.checker.manifest import SPEC, Model, load
 from spec.checker.story import tell
 from spec.checker.tlc import Run, ToolMissing, locate, run
+
+_WIDTH: Final = 58
+"""Of the column with the names."""
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
@@ -65,7 +68,7 @@ def agrees(model: Model, found: Run) -> bool:
 def _row(model: Model, found: Run) -> str:
     mark = "ok" if agrees(model, found) else "WRONG"
     return (
-        f"{mark:<6}{model.name:<46}{model.expected:<30}{table.found(found):<30}"
+        f"{mark:<6}{model.name:<{_WIDTH}}{model.expected:<30}{table.found(found):<30}"
         f"{found.states:>10,}{found.depth:>6}{found.seconds:>8.1f}{found.cpu:>8.1f}"
     )
 
@@ -87,7 +90,7 @@ def check(models: list[Model], *, jobs: int, story: bool, out: TextIO) -> dict[s
         By the name of the model what was found, of those that showed what the manifest says.
     """
     print(
-        f"{'':<6}{'model':<46}{'expected':<30}{'found':<30}{'distinct':>10}{'depth':>6}{'seconds':>8}{'CPU':>8}",
+        f"{'':<6}{'model':<{_WIDTH}}{'expected':<30}{'found':<30}{'distinct':>10}{'depth':>6}{'seconds':>8}{'CPU':>8}",
         file=out,
     )
     right: dict[str, Run] = {}
@@ -119,7 +122,7 @@ def main(argv: list[str]) -> int:
     if arguments.list or arguments.cfg:
         for model in models:
             if arguments.list:
-                print(f"{model.name:<46}{model.expected:<40}{model.about}")
+                print(f"{model.name:<{_WIDTH}}{model.expected:<40}{model.about}")
             else:
                 print(f"\\* {model.name}: {model.module}.tla\n{model.config.text()}")
         return 0

@@ -108,6 +108,15 @@ def test_a_counterexample_is_told_as_a_story() -> None:
     assert story[-1].strip() == "→ AcknowledgedKept does not hold"
 
 
+def test_each_step_of_a_story_has_its_words() -> None:
+    """TLC names a step only where it can take the next-state relation apart."""
+    for name, step in (("a leave that leaves its claims", "claims a message"), ("no second look", "joins")):
+        model = _model(name)
+        story = list(tell(model.module, tlc.run(model)))
+        assert any(step in line for line in story), name
+        assert not any(line.strip().endswith("Next") for line in story), name
+
+
 def test_a_model_that_tlc_cannot_read_is_an_error() -> None:
     """A misspelt property is neither a success nor a violation."""
     model = _model("a team built in place")
