@@ -91,6 +91,7 @@ class TerminalPi:
         self._hung_up, self._hanging_up = os.pipe()
         self._changed = threading.Condition()
         self._over = False
+        self._fed = False
         self._rest = b""
         self._not_before = 0.0
         self._screen = _Screen(columns, lines, self._write)
@@ -131,8 +132,9 @@ class TerminalPi:
         That of the commands' names submits what it completes; that of a command's arguments does not.
         """
         self.type(text)
+        end = "".join(text.split())[-20:]  # which the editor may have wrapped
         taken = " " in text
-        self.until(lambda _: self.editor().endswith(text[-20:].strip()) and not (taken and self.menu()))
+        self.until(lambda _: "".join(self.editor().split()).endswith(end) and not (taken and self.menu()))
         self.press("enter")
 
     # --- the screen
@@ -172,10 +174,18 @@ class TerminalPi:
             return screen
 
     def resize(self, columns: int, lines: int) -> None:
-        """Make the terminal another size, as if somebody had pulled at its window."""
+        """Make the terminal another size, as if somebody had pulled at its window, and wait for the answer.
+
+        What is on the screen is cut by the emulator at once: without the wait it would look like a frame.
+        """
         with self._changed:
+            if (self._screen.columns, self._screen.lines) == (columns, lines):
+                return
             self._screen.resize(lines, columns)
-        self._set_size(columns, lines)
+            self._set_size(columns, lines)
+            self._fed = False
+            answered = self._changed.wait_for(lambda: self._over or self._fed, PATIENCE)
+        assert answered, "Pi draws nothing in its new window"
 
     # --- ending
 
@@ -222,6 +232,7 @@ class TerminalPi:
             with self._changed:
                 if chunk:
                     self._feed(chunk)
+                    self._fed = True
                 else:
                     self._over = True
                 self._changed.notify_all()
