@@ -208,3 +208,33 @@ def test_a_session_that_was_removed_meanwhile_says_so(
     quiet(again, lambda: not again.widget)
     assert again.memberships[-1] == {"version": 1, "left": True}
     assert [place.member.alias for place in crew.view().members] == ["boss"]
+
+
+def test_a_session_whose_team_was_deleted_meanwhile_says_so(
+    start_members: StartMembers, start_team_pi: StartTeamPi, crew: Team, model_server: ModelServer
+) -> None:
+    """A deleted team was created again by a session that came back."""
+    (coder,) = start_members(coder="fake-2")
+    session = spoken(coder, model_server)
+    coder.close()
+    crew.mailbox.delete_team("crew")
+    again = start_team_pi("--session", session, model="fake-2")
+    assert again.tells(wording.gone("crew", "coder")) == "warning"
+    quiet(again, lambda: not again.widget)
+    assert again.memberships[-1] == {"version": 1, "left": True}
+    assert crew.mailbox.teams() == []
+    again.close()
+    third = start_team_pi("--session", session, model="fake-2")
+    quiet(third, lambda: not third.notifications and not third.helpers())
+
+
+def test_a_session_without_a_file_can_be_a_member(
+    start_team_pi: StartTeamPi, crew: Team, model_server: ModelServer
+) -> None:
+    """What a session remembers has to be written before a claim, and there is nowhere to write to."""
+    coder = start_team_pi("--no-session", model="fake-2")
+    coder.team("join crew coder")
+    model_server.script("fake-2", "Done.")
+    assert crew.result_of(crew.join("boss").send("coder", "Do it")).body == "Done."
+    coder.close()
+    assert crew.displayed("coder") == "offline"
