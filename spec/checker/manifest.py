@@ -134,12 +134,15 @@ def _model(entry: dict[str, Any]) -> Model:
         raise ManifestError(f"{entry['name']}: give either states or fails")
     if "reaches" in entry:
         entry = {**entry, "invariants": [entry["reaches"]], "properties": []}
+    config = _configure(entry, base)
+    if "fails" in entry and entry["fails"] not in {*config.invariants, *config.properties}:
+        raise ManifestError(f"{entry['name']}: it does not check {entry['fails']}, by which it should fail")
     return Model(
         name=entry["name"],
         module=entry["module"],
         kind=entry["kind"],
         about=entry.get("about", ""),
-        config=_configure(entry, base),
+        config=config,
         states=entry.get("states"),
         fails=entry.get("fails"),
         quick=entry.get("quick", False),

@@ -157,6 +157,15 @@ def test_each_module_has_a_goal_and_a_control() -> None:
         assert {"holds", "control", "goal"} <= kinds, module
 
 
+def test_a_control_that_does_not_check_what_it_should_fail_by_is_refused(tmp_path: Path) -> None:
+    """It would fail by something else, if at all."""
+    path = tmp_path / "manifest.toml"
+    text = (SPEC / "manifest.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace('fails = "NoDeadlock"', 'fails = "Deadlock"'), encoding="utf-8")
+    with pytest.raises(manifest.ManifestError, match="it does not check Deadlock"):
+        manifest.load(path)
+
+
 def _dropped(model: manifest.Model) -> set[tuple[str, str]]:
     return {(model.module, rule) for rule in re.findall(r'"([^"]*)"', model.config.constants["Dropped"])}
 
