@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the code beside 
 from pi_team import errors
 from pi_team.cli import failures
 from pi_team.domain import diagrams, lifecycles
+from pi_team.session import machine, wording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,10 +52,17 @@ def errors_table() -> str:
     return "\n".join(rows)
 
 
+def rules_text() -> str:
+    """The rules for peers, as a member reads them."""
+    return f"```text\n{wording.rules('crew', 'coder')}\n```"
+
+
 PARTS: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     "errors": ("errors.md", errors_table),
     "message": ("lifecycles.md", lambda: diagrams.part(lifecycles.MESSAGE)),
     "membership": ("lifecycles.md", lambda: diagrams.part(lifecycles.MEMBERSHIP)),
+    "session": ("session.md", lambda: diagrams.part(machine.SESSION)),
+    "rules": ("session.md", rules_text),
 }
 """Each generated part: its document, and what makes it."""
 

@@ -12,6 +12,7 @@ import pytest
 
 import repository
 from pi_team import errors, limits
+from pi_team.session import bounds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,8 @@ def _generator() -> Any:
 
 
 def _limits() -> dict[str, str | float]:
-    return {name: value for name, value in vars(limits).items() if name.isupper()}
+    own = {name: value for name, value in vars(bounds).items() if name.isupper() and name[0] != "_"}
+    return own | {name: value for name, value in vars(limits).items() if name.isupper()}
 
 
 def _shown(value: str | float) -> str:

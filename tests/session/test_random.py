@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from pi_team.limits import AUTOMATIC_RESULT_CHARACTERS
 from pi_team.session import bounds
 from pi_team.session.context import Context
-from pi_team.session.effects import Answer, AskReadiness, Confirm, Deliver, Notify, Remember
+from pi_team.session.effects import Answer, AskReadiness, Confirm, Deliver, Notify, Remember, Watch
 from pi_team.session.events import Confirmed, NotStarted, Poll, Settled, Shutdown, Started, Typed
 from pi_team.session.reception import Reception
 from pi_team.session.working import Working
@@ -77,6 +77,9 @@ class Watched(Host):
             assert self.turns < CAP, "a turn beyond the cap"
             assert len(effect.text) <= bounds.DELIVERY_CHARACTERS
             self.outstanding = effect.delivery
+        elif isinstance(effect, Watch):
+            # Another membership, or none: what was asked under the old one is answered to nobody.
+            self.asked, self.outstanding = 0, None
         elif isinstance(effect, Confirm):
             assert self.question is None
             self.question = effect.question

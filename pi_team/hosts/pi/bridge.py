@@ -18,6 +18,7 @@ from pi_team._version import __version__
 from pi_team.clocks import SystemClock
 from pi_team.errors import InternalError, PiTeamError, ProtocolError, ProtocolVersionError
 from pi_team.hosts.pi import translation
+from pi_team.hosts.pi.watcher import Watcher
 from pi_team.hosts.pi.wire import Inbox, Notice, Outlet, Refused, Reply, Request
 from pi_team.limits import HEARTBEAT_INTERVAL
 from pi_team.mailbox import Mailbox
@@ -33,13 +34,11 @@ if TYPE_CHECKING:
     from pi_team.hosts.pi.wire import Identifier, Incoming
     from pi_team.session.effects import Effect
     from pi_team.session.events import Event
-    from pi_team.watching import Changes
 
 IDLE_LIFETIME: Final = 60.0
 """Seconds without a request after which a bridge that is no member ends by itself."""
 _GRACE: Final = 0.5
 """Seconds that the present operation may take to end when the input has ended."""
-_WATCH_TURN: Final = 60.0
 
 
 class Bridge:
@@ -57,10 +56,12 @@ class Bridge:
         self._controller: Controller | None = None
         self._session: Session | None = None
         self._mailbox: Mailbox | None = None
-        self._watch: _Watch | None = None
+        self._watch: Watcher | None = None
         self._questions: dict[Identifier, Callable[[dict[str, Any] | None], Event | None]] = {}
         self._calls: set[Identifier] = set()
         self._numbered = 0
+        self._events: list[Event] = []
+        self._delivering = False
         self._asking: Identifier | None = None
         self._ask_again = False
         self._closed = False
@@ -184,8 +185,15 @@ class Bridge:
         """Let the controller decide, and do what it wants; False where it failed unexpectedly."""
         if self._controller is None:
             return True
+        self._events.append(event)
+        while self._events:
+            if not self._decide(self._controller, self._events.pop(0)):
+                return False
+        return True
+
+    def _decide(self, controller: Controller, event: Event) -> bool:
         try:
-            effects = self._controller.handle(event)
+            effects = controller.handle(event)
         except Exception:  # noqa: BLE001 - a defect must not end the session's membership; it is told and logged
             traceback.print_exc(file=sys.stderr)
             if not self._told_of_defect:
@@ -201,14 +209,8 @@ class Bridge:
         match effect:
             case AskReadiness():
                 self._ask_readiness()
-            case Deliver(delivery=name):
-                params = {
-                    "delivery": name,
-                    "kind": effect.kind,
-                    "text": effect.text,
-                    "details": effect.details,
-                }
-                self._ask("deliver", params, lambda answer: _delivered(name, answer))
+            case Deliver():
+                self._deliver(effect)
             case Confirm(question=name):
                 params = {"title": effect.title, "message": effect.message}
                 self._ask("confirm", params, lambda answer: Confirmed(name, yes=_says(answer, "yes")))
@@ -219,6 +221,20 @@ class Bridge:
                 self._answer(effect.call, effect.result)
             case _:
                 self._outlet.send(translation.notification(effect))
+
+    def _deliver(self, effect: Deliver) -> None:
+        """Deliver; not while the host owes the answer to a delivery of a membership that was left since."""
+        name = effect.delivery
+        if self._delivering:
+            self._events.append(NotStarted(name))
+            return
+        self._delivering = True
+        params = {"delivery": name, "kind": effect.kind, "text": effect.text, "details": effect.details}
+        self._ask("deliver", params, lambda answer: self._delivered(name, answer))
+
+    def _delivered(self, name: str, answer: dict[str, Any] | None) -> Event:
+        self._delivering = False
+        return Started(name) if _says(answer, "started") else NotStarted(name)
 
     def _ask_readiness(self) -> None:
         """Ask, or ask once more when the answer to an earlier question has come: that one may be too old."""
@@ -260,38 +276,12 @@ class Bridge:
             self._watch = None
         if team is not None and self._mailbox is not None:
             with contextlib.suppress(PiTeamError, OSError):  # without a watch, polling it is
-                self._watch = _Watch(self._mailbox.changes(team), self._inbox.wake)
+                self._watch = Watcher(self._mailbox.changes(team), self._inbox.wake)
             self._inbox.wake()  # for what changed before the watch began
-
-
-class _Watch:
-    """Wakes the loop when the record changes."""
-
-    def __init__(self, changes: Changes, wake: Callable[[], None]) -> None:
-        self._changes = changes
-        self._wake = wake
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            if self._changes.wait(_WATCH_TURN):
-                self._wake()
-
-    def close(self) -> None:
-        self._closing.set()
-        self._changes.wake()
-        self._thread.join(1.0)
-        self._changes.close()
 
 
 def _says(answer: dict[str, Any] | None, name: str) -> bool:
     return answer is not None and answer.get(name) is True
-
-
-def _delivered(name: str, answer: dict[str, Any] | None) -> Event:
-    return Started(name) if _says(answer, "started") else NotStarted(name)
 
 
 def _is_above(pid: int) -> bool:
