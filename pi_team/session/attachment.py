@@ -151,24 +151,30 @@ class Attachment:
     def is_renamed(self) -> bool:
         """Whether the session is a member under another alias, which it goes on under.
 
-        So it is after a rename of its own whose answer was lost: the token in the roster tells.
+        So it is after a rename of its own whose answer was lost: the token in the roster tells. Raises what
+        the mailbox raises.
         """
         context = self._context
         owner = context.owner
-        with contextlib.suppress(PiTeamError):
-            for place in context.mailbox.look(owner.team).members:
-                member = place.member
-                if member.token == owner.token and member.alias != owner.alias:
-                    context.rename(attrs.evolve(owner, alias=member.alias))
-                    return True
+        for place in context.mailbox.look(owner.team).members:
+            member = place.member
+            if member.token == owner.token and member.alias != owner.alias:
+                context.rename(attrs.evolve(owner, alias=member.alias))
+                return True
         return False
 
     def lose(self, error: PiTeamError) -> None:
-        """Be no member any more, after the mailbox said so; unless it was only renamed."""
+        """Be no member any more, after the mailbox said so; unless it was renamed, or that is not known."""
         context = self._context
-        if self.is_renamed():
-            return
         team = context.owner.team
+        try:
+            if self.is_renamed():
+                return
+        except GONE:
+            pass
+        except PiTeamError as trouble:
+            context.trouble(trouble, f"look for this session in {team}")
+            return  # the next poll finds the same, and looks again
         with contextlib.suppress(PiTeamError):
             context.mailbox.leave(context.owner)  # lets go of what this process kept for it
         self._detach()

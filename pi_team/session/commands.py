@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 
-from pi_team.errors import MemberUnknown, OutcomeUnknown, PiTeamError, TeamActive, TeamUnknown
+from pi_team.errors import MemberAlive, MemberUnknown, OutcomeUnknown, PiTeamError, TeamActive, TeamUnknown
 from pi_team.phrases import plural
 from pi_team.session import bounds, shows, wording
 from pi_team.session.attachment import GONE
@@ -121,6 +122,9 @@ class Commands:
         self._refuse_own(team, "deleted")
         if team not in self._context.mailbox.teams():
             raise TeamUnknown(f"there is no team {team}")
+        living = [place.member.alias for place in self._context.mailbox.look(team).members if place.alive]
+        if living:
+            raise TeamActive(f"{team} has living members: {', '.join(living)}")
 
         def act() -> bool:
             self._context.mailbox.delete_team(team)
@@ -162,9 +166,11 @@ class Commands:
         if alias == owner.alias:
             context.notify("error", "A session cannot remove itself: /team leave.")
             return False
-        snapshot = context.mailbox.snapshot(owner)
-        if all(place.member.alias != alias for place in snapshot.members):
+        places = {place.member.alias: place for place in context.mailbox.snapshot(owner).members}
+        if alias not in places:
             raise MemberUnknown(f"{alias!r} is not a member of {owner.team}")
+        if places[alias].alive:
+            raise MemberAlive(f"{alias} is a living session and cannot be removed")
 
         def act() -> bool:
             if not context.is_joined or context.owner.team != owner.team:
@@ -187,10 +193,12 @@ class Commands:
         try:
             membership = context.mailbox.rename_member(owner.team, alias, new, actor=owner)
         except OutcomeUnknown:
-            if alias == owner.alias and self._attachment.is_renamed():
-                context.notify("info", f"{alias} is called {new} now.")
-                return
-            raise
+            renamed = False
+            with contextlib.suppress(PiTeamError):  # then nobody knows, and the next poll looks again
+                renamed = alias == owner.alias and self._attachment.is_renamed()
+            if not renamed:
+                raise
+            membership = context.owner
         if alias == owner.alias and membership is not None:
             context.rename(membership)
         context.notify("info", f"{alias} is called {new} now.")
@@ -253,9 +261,6 @@ class Commands:
 
     def _status(self) -> None:
         context = self._context
-        if not context.is_joined:
-            context.notify("info", wording.NOT_JOINED)
-            return
         snapshot = context.mailbox.snapshot(context.owner)
         now = context.clock.wall()
         context.emit(Show(shows.status(snapshot, context.doing, context.turns, context.cap, now)))

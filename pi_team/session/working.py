@@ -120,7 +120,9 @@ class Working:
         again = work.report is not None
         work.report = report
         try:
+            # A retry that comes too late finds, as a rule, what the first try has recorded after all.
             on_time = work.message is None or context.mailbox.settle(context.owner, work.message.id, report)
+            on_time = on_time or again
         except NotClaimed:
             on_time = False
         except GONE as error:
@@ -131,7 +133,7 @@ class Working:
                 context.hold("recovery")
                 context.notify("error", wording.unrecorded(error))
             return
-        if not on_time and not again:
+        if not on_time:
             context.notify("warning", wording.LATE)
         elif again and context.pause == "recovery":
             context.notify("info", wording.RECORDED)

@@ -303,7 +303,7 @@ def run(examples: int, steps: int, phases: Sequence[Phase] = tuple(Phase)) -> No
 
 def test_a_few_random_lives() -> None:
     """Short ones, at every run of the tests."""
-    run(examples=8, steps=20)
+    run(examples=6, steps=15)
 
 
 @pytest.mark.slow

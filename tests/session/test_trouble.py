@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+import shutil
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from interposition import REFUSALS
+from pi_team.errors import StorageError
 from pi_team.session.effects import Deliver, Remember, Show, Watch
 from pi_team.session.events import NotStarted
 from scripted_host import BUSY, READY, notices, of
@@ -45,8 +47,6 @@ def test_trouble_is_told_once_and_pauses_nothing(alice: Host, bob: Host, code: i
 def test_trouble_with_other_numbers_is_the_same_trouble(bob: Host) -> None:
     """An id or a count in the message does not make it new."""
     context = bob.controller._context
-    from pi_team.errors import StorageError  # noqa: PLC0415 - only here
-
     for number in range(5):
         context.trouble(StorageError(f"cannot write .{number}-0a1b2c3d.tmp: no space"), "look")
     assert len(notices(context.drain())) == 1
@@ -55,8 +55,6 @@ def test_trouble_with_other_numbers_is_the_same_trouble(bob: Host) -> None:
 def test_what_is_remembered_of_trouble_is_bounded(bob: Host) -> None:
     """A thousand distinct messages, each told."""
     context = bob.controller._context
-    from pi_team.errors import StorageError  # noqa: PLC0415 - only here
-
     for number in range(1_000):
         context.trouble(StorageError("x" * (number + 1)), "look")
     assert len(context._troubles) == 50
@@ -243,10 +241,26 @@ def test_work_of_a_lost_membership_is_not_reported(alice: Host, bob: Host) -> No
     assert "the work" not in [message.body for message in alice.messages()]
 
 
+def test_a_loss_that_cannot_be_looked_into_is_no_loss_yet(alice: Host, bob: Host) -> None:
+    """The alias is gone from the record, and then nothing can be read: the next poll finds the rename."""
+    alice.mailbox.rename_member("crew", "bob", "robert", actor=bob.controller._context.owner)
+    look = bob.mailbox.look
+    bob.mailbox.look = _refuse  # type: ignore[method-assign, assignment]
+    effects = bob.poll()
+    assert "could not look for this session in crew" in notices(effects, "warning")[0]
+    assert bob.state == "receiving"
+    bob.mailbox.look = look  # type: ignore[method-assign]
+    bob.poll()
+    assert bob.shown is not None
+    assert (bob.shown.alias, bob.state) == ("robert", "receiving")
+
+
+def _refuse(_team: str) -> Any:
+    raise StorageError("no descriptors left")
+
+
 def test_a_team_that_is_gone_detaches(alice: Host, bob: Host) -> None:
     """Somebody deleted the files by hand."""
-    import shutil  # noqa: PLC0415 - only here
-
     shutil.rmtree(alice.mailbox.path + "/crew")
     bob.poll()
     assert bob.state == "detached"
