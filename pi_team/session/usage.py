@@ -36,7 +36,7 @@ COMMANDS: Final = {
     "send": Usage(("ALIAS", "TEXT"), "ask a teammate for something", rest=True),
     "note": Usage(("ALIAS", "TEXT"), "tell a teammate something", rest=True),
     "members": Usage((), "show your teammates"),
-    "status": Usage((), "show what this session does and who owes whom", joined=False),
+    "status": Usage((), "show what this session does and who owes whom"),
     "inbox": Usage((), "show the last messages, without taking them"),
     "wake": Usage(("[TEXT]",), "ask every teammate to check in", rest=True),
     "pause": Usage((), "receive no requests and results until resume"),

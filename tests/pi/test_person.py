@@ -216,7 +216,7 @@ def test_a_member_is_removed_when_the_person_confirms(
     lead, coder = start_members(lead="fake-1", coder="fake-2")
     coder.team("pause")
     lead.team("send coder Do it")
-    lead.confirmed("remove coder", yes=True)
+    lead.team("remove coder")  # which is not even asked
     assert lead.tells("cannot be removed") == "error"
     assert coder.close() == 0
     lead.shows("0 teammates online")

@@ -89,7 +89,7 @@ def _until_more(pi: TerminalPi, text: str, count: int) -> None:
 def test_the_menu_offers_what_makes_sense_here(start_terminal: StartTerminal, crew: Team) -> None:
     """Names have to be known by heart, or the menu offers oneself, or takes the Enter of a whole command."""
     pi = seat(start_terminal, "fake-1")
-    in_order("\n".join(offered(pi, "", "status", "join", "create", "list", "rename-team")), "(1/7)")
+    in_order("\n".join(offered(pi, "", "join", "create", "list", "rename-team", "delete")), "(1/6)")
     offered(pi, "le")  # leaving is for members
     offered(pi, "join cr", "crew")
     crew.join("boss")
@@ -120,6 +120,9 @@ def test_what_cannot_be_undone_is_asked_first(start_terminal: StartTerminal, cre
     """A member or a team was gone after one slip, or the answer no was taken for yes."""
     crew.mailbox.create("other")
     crew.join("coder").leave()
+    crew.join("boss")
+    crew.mailbox.create("third")
+    crew.mailbox.join("third", "boss")
     pi = seat_member(start_terminal, "fake-1", "lead")
     for line, question, done, name in (
         ("/team remove coder", "Remove coder from crew?", "coder is no member of crew any more.", "coder"),
@@ -133,6 +136,12 @@ def test_what_cannot_be_undone_is_asked_first(start_terminal: StartTerminal, cre
             _until_more(pi, answer, earlier)
             names = {*crew.mailbox.teams(), *(place.member.alias for place in crew.view().members)}
             assert (name in names) is (answer != done)
+    for line, refusal in (
+        ("/team remove boss", "boss is a living session and cannot be removed"),
+        ("/team delete third", "third has living members: boss"),
+    ):
+        pi.submit(line)  # what cannot be done is not asked
+        pi.until(refusal)
     pi.submit("/team delete crew")
     pi.until("this session is in crew, which cannot be deleted then")
     assert widget(pi).startswith("crew/lead · receiving")

@@ -31,7 +31,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     named: true,
   },
   members: { arguments: "", description: "show your teammates", joined: true },
-  status: { arguments: "", description: "show what this session does and who owes whom" },
+  status: { arguments: "", description: "show what this session does and who owes whom", joined: true },
   inbox: { arguments: "", description: "show the last messages, without taking them", joined: true },
   wake: { arguments: "[TEXT]", description: "ask every teammate to check in", joined: true },
   pause: { arguments: "", description: "receive no requests and results until resume", joined: true },
