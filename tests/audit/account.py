@@ -148,13 +148,36 @@ def processes(account: Account, row: dict[str, Any]) -> None:
 
 
 @rows
-def case(account: Account, row: dict[str, Any]) -> None:
-    """An object of the plugin `tally`: a test. One that rejects what was corrupted is a control."""
-    outcome = row["outcome"]
-    account.explored["cases"] += 1
-    account.done += 1
-    if outcome == "skipped":
-        account.skipped.append(f"{row['case']}: {row['reason']}")
-    else:
-        control = "corrupt" in row["case"] or "control" in row["case"]
+def matrix(account: Account, row: dict[str, Any]) -> None:
+    """An object of `tests/crash/run.py`: a part of the crash matrix."""
+    part, failures = row["part"], row["failures"]
+    if "cells" in row:  # kills, stops or errors
+        account.explored[part] += row["cells"]
+        account.look(part, f"{row['cells']:,} of {row['of']:,} places", sound=row["cells"] > 0)
+        for step, count in sorted(row["steps"].items()):
+            account.look(f"{part}, {step}", f"{count:,}", sound=True)
+    else:  # the operations of the matrix, or a soak
+        counts = {what: count for what, count in row.items() if isinstance(count, int)}
+        account.explored.update(counts)
+        account.look(part, ", ".join(f"{count:,} {what}" for what, count in counts.items()), sound=True)
+    for failure in failures:
+        account.look(part, failure, sound=False)
+
+
+def cases(controls: str = "") -> Reader:
+    """A reader of what the plugin `tally` prints: tests.
+
+    Args:
+        controls: which of them are controls, as a regular expression; "" for none.
+    """
+
+    def case(account: Account, row: dict[str, Any]) -> None:
+        outcome = row["outcome"]
+        account.explored["cases"] += 1
+        if outcome == "skipped":
+            account.skipped.append(f"{row['case']}: {row['reason']}")
+            return
+        control = bool(controls) and re.search(controls, row["case"]) is not None
         account.look(row["case"], outcome, sound=outcome == "passed", control=control)
+
+    return rows(case)

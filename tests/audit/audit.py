@@ -64,7 +64,8 @@ def main(argv: Sequence[str] | None = None, rungs: Sequence[Rung] = ladder.RUNGS
     chosen = [rung for rung in rungs if options.only is None or rung.name in options.only]
     ascents = [climb.Ascent(rung, logs / f"{rung.name}.log") for rung in chosen]
     facts, began, console = surroundings.facts(), time.monotonic(), Console()
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell began it with SIGINT ignored
+        signal.signal(number, _interrupt)
     with screen.watching(console, ascents) as watch:
         climb.climb(ascents, ladder.Size(options.full, options.seed), max(1, options.jobs), watch)
     found = report.Report(
@@ -74,6 +75,7 @@ def main(argv: Sequence[str] | None = None, rungs: Sequence[Rung] = ladder.RUNGS
         facts,
         round(time.monotonic() - began, 1),
         [report.result(ascent) for ascent in ascents],
+        len(rungs) - len(chosen),
     )
     if options.json:
         options.json.write_text(json.dumps(found.as_json(), indent=2) + "\n", encoding="utf-8")
@@ -84,5 +86,5 @@ def main(argv: Sequence[str] | None = None, rungs: Sequence[Rung] = ladder.RUNGS
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """A polite end is one by Ctrl-C."""
+    """End as by Ctrl-C."""
     raise KeyboardInterrupt

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import threading
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from ladder import Rung, Size
+    from ladder import Part, Rung, Size
 
 HOLDS: Final = "holds"
 FAILED: Final = "failed"
@@ -46,7 +47,7 @@ class Ascent:
         account: of what it has explored.
         verdict: one of the words above.
         reason: why it failed or was not run.
-        command: what was run; empty where nothing was.
+        commands: what was run.
         seconds: by the clock.
     """
 
@@ -55,25 +56,33 @@ class Ascent:
     account: Account = attrs.field(factory=Account)
     verdict: str = WAITING
     reason: str = ""
-    command: list[str] = attrs.field(factory=list)
+    commands: list[list[str]] = attrs.field(factory=list)
     seconds: float = 0.0
     _process: subprocess.Popen[str] | None = None
     _reader: threading.Thread | None = None
     _began: float = 0.0
 
     def begin(self, size: Size) -> None:
-        """Start its program, or say why it cannot be run here."""
+        """Start its first program, or say why it cannot be run here."""
         reason = self.rung.missing()
         if reason:
             self.verdict, self.reason = NOT_RUN, reason
             return
-        self.command = self.rung.command(size)
+        self.log.write_bytes(b"")
         self._began = time.monotonic()
-        with open(self.log, "w", encoding="utf-8") as log:
+        self.verdict = RUNNING
+        self._start(size)
+
+    def _start(self, size: Size) -> None:
+        part = self.rung.parts[len(self.commands)]
+        command = part.command(size)
+        self.commands.append(command)
+        with open(self.log, "a", encoding="utf-8") as log:
+            print(f"$ {shlex.join(command)}", file=log, flush=True)
             self._process = subprocess.Popen(
-                self.command,
+                command,
                 cwd=ROOT,
-                env=_environment(),
+                env=_environment(size),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -81,29 +90,30 @@ class Ascent:
                 errors="replace",
                 start_new_session=True,
             )
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(self._process, part), daemon=True)
         self._reader.start()
-        self.verdict = RUNNING
 
-    def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        with self._process.stdout, open(self.log, "a", encoding="utf-8") as log:
-            for line in self._process.stdout:
+    def _read(self, process: subprocess.Popen[str], part: Part) -> None:
+        assert process.stdout is not None
+        with process.stdout, open(self.log, "a", encoding="utf-8") as log:
+            for line in process.stdout:
                 log.write(line)
                 log.flush()
-                self.rung.reader(self.account, line.rstrip("\n"))
+                part.reader(self.account, line.rstrip("\n"))
 
-    def look(self) -> None:
-        """See whether it has ended; and how."""
+    def look(self, size: Size) -> None:
+        """See whether its program has ended, and how; go on with the next, if there is one."""
         assert self._process is not None
+        assert self._reader is not None
         self.seconds = time.monotonic() - self._began
         status = self._process.poll()
         if status is None:
             return
-        assert self._reader is not None
         self._reader.join(_GRACE)
-        self.verdict, self.reason = _judged(self.account, status)
+        if status == 0 and len(self.commands) < len(self.rung.parts):
+            self._start(size)
+        else:
+            self.verdict, self.reason = _judged(self.account, status)
 
     def interrupt(self) -> None:
         """End it and all that it has started; it says nothing then."""
@@ -114,11 +124,12 @@ class Ascent:
             self.verdict, self.reason = NOT_RUN, "interrupted"
 
 
-def _environment() -> dict[str, str]:
-    """What a rung is started with: nothing of this environment makes it longer or shorter."""
+def _environment(size: Size) -> dict[str, str]:
+    """What a rung is started with: nothing but the size makes it longer or shorter."""
     ours = {"PI_TEAM_TESTS", "PYTEST_ADDOPTS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
     kept = {name: value for name, value in os.environ.items() if name not in ours}
-    return kept | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
+    length = {"PI_TEAM_TESTS": "long"} if size.full else {}
+    return kept | length | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
 
 
 def _judged(account: Account, status: int) -> tuple[str, str]:
@@ -174,7 +185,7 @@ def climb(ascents: Sequence[Ascent], size: Size, jobs: int, watch: Callable[[], 
         while any(one.verdict in (WAITING, RUNNING) for one in ascents):
             for one in ascents:
                 if one.verdict == RUNNING:
-                    one.look()
+                    one.look(size)
             for one in ascents:
                 if one.verdict == WAITING and sum(other.verdict == RUNNING for other in ascents) < jobs:
                     one.begin(size)

@@ -42,8 +42,8 @@ def _sums(found: Report) -> str:
     caught = sum(result.caught for result in found.results)
     controls = sum(result.controls for result in found.results)
     return (
-        _figure("rungs hold", f"{held} <small>of {len(found.results)}</small>")
-        + _figure("controls caught", f"{caught:,} <small>of {controls:,}</small>")
+        _figure("rungs hold", f"{held}&#8239;<small>of {len(found.results)}</small>")
+        + _figure("controls caught", f"{caught:,}&#8239;<small>of {controls:,}</small>")
         + _figure("by the clock", _duration(found.seconds))
     )
 
@@ -64,16 +64,16 @@ def _figure(name: str, value: str) -> str:
 def _duration(seconds: float) -> str:
     """As a person would say it."""
     if seconds < 60:
-        return f"{seconds:.0f} <small>s</small>"
+        return f"{seconds:.0f}&#8239;<small>s</small>"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} <small>min</small> {rest} <small>s</small>"
-    return f"{minutes // 60} <small>h</small> {minutes % 60} <small>min</small>"
+        return f"{minutes}&#8239;<small>min</small> {rest}&#8239;<small>s</small>"
+    return f"{minutes // 60}&#8239;<small>h</small> {minutes % 60}&#8239;<small>min</small>"
 
 
 def _rung(result: Result, longest: float) -> str:
     kind = _CLASSES[result.verdict]
-    time = f'<span class="time">{_duration(result.seconds)}</span>' if result.command else ""
+    time = f'<span class="time">{_duration(result.seconds)}</span>' if result.commands else ""
     parts = [
         f'<span class="mark {kind}" aria-hidden="true">{_MARKS[result.verdict]}</span>',
         f'<div class="card"><div class="top"><h3>{escape(result.title)}</h3>',
@@ -110,24 +110,23 @@ def _controls(result: Result) -> str:
 
 
 def _clock(result: Result, longest: float) -> str:
-    if not result.command or not longest:
+    if not result.commands or not longest:
         return ""
     share = max(0.5, 100 * result.seconds / longest)
     return f'<div class="clock" aria-hidden="true"><span style="width:{share:.1f}%"></span></div>'
 
 
 def _details(result: Result) -> str:
-    if not result.command:
+    if not result.commands:
         return ""
     unsound = [row for row in result.rows if not row.sound]
     shown = [*unsound, *(row for row in result.rows if row.sound)][: max(_SHOWN, len(unsound))]
     more = len(result.rows) - len(shown)
     note = f'<p class="about">And {more:,} more, which the JSON report lists.</p>' if more else ""
     summary = f"What it looked at ({len(result.rows):,})" if result.rows else "What was run"
-    return (
-        f"<details><summary>{summary}</summary>{_table(result, shown)}{note}"
-        f"<pre>{escape(shlex.join(('python', *result.command[1:])))}</pre></details>"
-    )
+    commands = "\n".join(shlex.join(("python", *command[1:])) for command in result.commands)
+    table = _table(result, shown)
+    return f"<details><summary>{summary}</summary>{table}{note}<pre>{escape(commands)}</pre></details>"
 
 
 def _table(result: Result, rows: Iterable[Row]) -> str:

@@ -33,7 +33,7 @@ class Result:
     caught: int
     controls: int
     seconds: float
-    command: tuple[str, ...]
+    commands: Sequence[Sequence[str]]
     log: str
     rows: Sequence[Row]
 
@@ -54,6 +54,7 @@ class Report:
         facts: about the machine.
         seconds: by the clock.
         results: from the bottom up.
+        others: rungs that nobody asked for.
     """
 
     command: str
@@ -62,6 +63,7 @@ class Report:
     facts: Mapping[str, str]
     seconds: float
     results: Sequence[Result]
+    others: int = 0
 
     @property
     def status(self) -> int:
@@ -77,8 +79,10 @@ class Report:
             return f"{_listed(failed)} failed."
         if missing:
             return f"What was run holds. Not run: {_listed(missing)}."
-        rungs = "All rungs hold" if len(self.results) > 1 else f"{self.results[0].title} holds"
-        return f"{rungs}, and every control was caught."
+        if self.others:
+            rungs = "rungs were" if self.others > 1 else "rung was"
+            return f"What was asked for holds; {self.others} {rungs} not."
+        return "All rungs hold, and every control was caught."
 
     def as_json(self) -> dict[str, Any]:
         """A value for `json.dumps`."""
@@ -102,7 +106,7 @@ def result(ascent: Ascent) -> Result:
         caught,
         controls,
         round(ascent.seconds, 1),
-        tuple(ascent.command),
-        str(ascent.log) if ascent.command else "",
+        ascent.commands,
+        str(ascent.log) if ascent.commands else "",
         tuple(ascent.account.rows),
     )

@@ -38,7 +38,7 @@ def table(ascents: Sequence[Ascent]) -> Table:
             result.title,
             result.numbers or "-",
             f"{result.caught} of {result.controls}" if result.controls else "-",
-            f"{result.seconds:,.0f}" if result.command else "-",
+            f"{result.seconds:,.0f}" if result.commands else "-",
             Text(f"{_MARKS[result.verdict]} {_verdict(ascent)}", style=_STYLES[result.verdict]),
         )
     return made
@@ -88,7 +88,7 @@ def _lines(console: Console, ascents: Sequence[Ascent]) -> Callable[[], None]:
             told[ascent.rung.name] = ascent.verdict
             result = report.result(ascent)
             numbers = f" {result.numbers}" if result.numbers and result.verdict != RUNNING else ""
-            took = f", {result.seconds:.0f} s" if result.verdict != RUNNING and result.command else ""
+            took = f", {result.seconds:.0f} s" if result.verdict != RUNNING and result.commands else ""
             line = f"{ascent.rung.name}: {result.verdict}{took}{numbers}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 

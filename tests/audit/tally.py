@@ -21,6 +21,8 @@ class Tally:
     def __init__(self, reporter: TerminalReporter) -> None:
         self._reporter = reporter
         self._outcomes: dict[str, tuple[str, str]] = {}
+        self._of = 0
+        self._done = 0
 
     def _say(self, **row: Any) -> None:
         # On a line of its own, also after a dot.
@@ -28,7 +30,8 @@ class Tally:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Say how many there are."""
-        self._say(progress=0, of=len(session.items))
+        self._of = len(session.items)
+        self._say(progress=0, of=self._of)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A module that cannot be read has tests that nobody runs."""
@@ -43,7 +46,9 @@ class Tally:
             before, why = report.outcome, reason
         self._outcomes[report.nodeid] = before, why
         if report.when == "teardown":
+            self._done += 1
             self._say(case=report.nodeid.rpartition("/")[2], outcome=before, reason=why)
+            self._say(progress=self._done, of=self._of)
 
 
 @pytest.hookimpl(trylast=True)

@@ -20,7 +20,7 @@ import pytest
 import audit
 import ladder
 from account import Account, model
-from ladder import RUNGS, Rung, Size
+from ladder import RUNGS, Part, Rung, Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,10 +35,15 @@ TINY: Final = {
 }
 
 
-def tiny(name: str, *arguments: str) -> Rung:
+def doing(name: str, *arguments: str) -> Rung:
+    """A rung of the ladder with one program, which is told to do something else."""
+    part = attrs.evolve(NAMED[name].parts[0], arguments=lambda _: list(arguments))
+    return attrs.evolve(NAMED[name], parts=(part,), lacks=str)
+
+
+def tiny(name: str) -> Rung:
     """A rung of the ladder whose program is told to do little."""
-    command = [*TINY[name], *arguments]
-    return attrs.evolve(NAMED[name], arguments=lambda _: command)
+    return doing(name, *TINY[name])
 
 
 class Page(html.parser.HTMLParser):
@@ -120,7 +125,7 @@ def test_a_rung_that_fails(run: Callable[..., tuple[int, str, Any, Page]]) -> No
 
 def test_a_program_that_says_nothing_has_failed(run: Callable[..., tuple[int, str, Any, Page]]) -> None:
     """It ended well and explored nothing: a selection of tests that selects none."""
-    quiet = attrs.evolve(NAMED["explorer"], arguments=lambda _: ["-c", ""])
+    quiet = doing("explorer", "-c", "")
     status, _, found, _ = run(quiet)
     assert (status, found["results"][0]["reason"]) == (1, "nothing was explored")
 
@@ -129,7 +134,7 @@ def test_a_program_that_dies_has_failed(run: Callable[..., tuple[int, str, Any, 
     """Killed after it had told of a success: the success does not count."""
     told = '{"control": "x", "by": "Chain", "verdict": "caught"}'
     code = f"import os; print({told!r}, flush=True); os.kill(os.getpid(), 9)"
-    dying = attrs.evolve(NAMED["explorer"], arguments=lambda _: ["-c", code])
+    dying = doing("explorer", "-c", code)
     status, _, found, _ = run(dying)
     assert (status, found["results"][0]["reason"]) == (1, "the program was killed by SIGKILL")
 
@@ -137,7 +142,7 @@ def test_a_program_that_dies_has_failed(run: Callable[..., tuple[int, str, Any, 
 def test_a_control_that_is_not_caught(run: Callable[..., tuple[int, str, Any, Page]]) -> None:
     """A pytest case that is named after what it corrupts is a control, and it fails here."""
     told = '{"case": "test_x.py::test_a_corrupted_trace_is_rejected", "outcome": "failed", "reason": ""}'
-    missed = attrs.evolve(NAMED["traces"], arguments=lambda _: ["-c", f"print({told!r})"], lacks=str)
+    missed = doing("traces", "-c", f"print({told!r})")
     status, _, found, _ = run(missed)
     (traces,) = found["results"]
     assert (status, traces["verdict"], traces["caught"], traces["controls"]) == (1, "failed", 0, 1)
@@ -149,7 +154,8 @@ def test_a_rung_that_cannot_be_run_here(
     """No Java, a program that is not there, a module that is not installed: not run, why, and status 1."""
     monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
     monkeypatch.setattr("spec.checker.tlc._packaged", lambda *_: None)
-    absent = attrs.evolve(NAMED["explorer"], needs=("tests/explore/gone.py",))
+    part = attrs.evolve(NAMED["explorer"].parts[0], needs="tests/explore/gone.py")
+    absent = attrs.evolve(NAMED["explorer"], parts=(part,))
     without = attrs.evolve(NAMED["stateful"], modules=("no_such_module",))
     status, printed, found, page = run(NAMED["spec"], absent, without, tiny("interop"))
     assert status == 1
@@ -170,7 +176,7 @@ def test_a_case_that_is_skipped_is_not_run(
     test.write_text(
         "import pytest\ndef test_a(): pass\n@pytest.mark.skip(reason='no kernel')\ndef test_b(): pass\n"
     )
-    gap = attrs.evolve(NAMED["interop"], arguments=lambda _: [*ladder._PYTEST, str(test)])
+    gap = doing("interop", *ladder._PYTEST, str(test))
     status, _, found, _ = run(gap)
     (result,) = found["results"]
     assert (status, result["verdict"], result["explored"]) == (1, "not run", {"cases": 2})
@@ -213,10 +219,13 @@ def test_an_interrupted_audit_leaves_nothing_running(tmp_path: Path, number: sig
 
 
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
-def test_the_command_of_each_rung_exists(rung: Rung, full: bool) -> None:
-    """A program was renamed or an option removed, and the audit still asks for it."""
-    command = rung.command(Size(full=full, seed=3))
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, id=f"{rung.name}-{nth}") for rung in RUNGS for nth, part in enumerate(rung.parts)],
+)
+def test_the_command_of_each_rung_exists(part: Part, full: bool) -> None:
+    """A program was renamed, or an option, or a test that is a control, and the audit still asks for it."""
+    command = part.command(Size(full=full, seed=3))
     ask = ["--collect-only"] if "pytest" in command else ["--help"]
     told = subprocess.run([*command, *ask], cwd=ladder.ROOT, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stdout + told.stderr

@@ -13,31 +13,25 @@ gives names that say whose they are, and waits are of one length.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import random
 import uuid
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from unittest import mock
+
+from calls import Failure, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from calls import Call
     from pi_team.record.filesystem import FileSystem
     from simulation import SimulatedFileSystem
 
-Call: TypeAlias = "tuple[str, tuple[Any, ...]]"
+_calls: Final[dict[Call, Call]] = {}
+"""Each call once, however many nodes make it."""
 _LONGEST: Final = 5_000
 """Calls of one operation, after which it is taken to run in circles."""
-
-
-class Failure(NamedTuple):
-    """The answer of a call that the system refused."""
-
-    code: int
-
-    def __str__(self) -> str:
-        return errno.errorcode.get(self.code, str(self.code))
 
 
 class Outcome(NamedTuple):
@@ -64,22 +58,39 @@ class Node:
 
     Attributes:
         call: what it does next; None at its end.
-        children: by answer.
         outcome: at its end.
         number: one of its own.
     """
 
-    __slots__ = ("answer", "call", "children", "number", "outcome", "parent")
+    __slots__ = ("_below", "answer", "call", "number", "outcome", "parent")
     made = 0
 
     def __init__(self, parent: Node | None, answer: Any) -> None:
         self.parent = parent
         self.answer = answer
         self.call: Call | None = None
-        self.children: dict[Any, Node] = {}
+        self._below: Node | dict[Any, Node] | None = None  # most have one child, and there are millions
         self.outcome: Outcome | None = None
         Node.made += 1
         self.number = Node.made
+
+    def child(self, answer: Any) -> Node | None:
+        """Where the code stands after one more answer, if that was ever given."""
+        below = self._below
+        if isinstance(below, dict):
+            return below.get(answer)
+        return below if below is not None and below.answer == answer else None
+
+    def grow(self, answer: Any) -> Node:
+        """The child after an answer that was never given before."""
+        child, below = Node(self, answer), self._below
+        if below is None:
+            self._below = child
+        elif isinstance(below, dict):
+            below[answer] = child
+        else:
+            self._below = {below.answer: below, answer: child}
+        return child
 
     def answers(self) -> list[Any]:
         """What it took to get here, newest first."""
@@ -112,10 +123,11 @@ class Behaviour:
 
     def after(self, node: Node, answer: Any, fs: SimulatedFileSystem) -> Node:
         """The node after a further answer; where it is new the code goes on over `fs`, which is used up."""
-        found = node.children.get(answer)
+        found = node.child(answer)
         if found is None:
             self._learn([answer, *node.answers()], fs)
-            found = node.children[answer]
+            found = node.child(answer)
+            assert found is not None
         return found
 
     def alone(self, fs: SimulatedFileSystem) -> Outcome:
@@ -125,9 +137,10 @@ class Behaviour:
             if node.call is None:
                 return self._learn([], fs)
             answer = perform(fs, node.call)
-            if answer not in node.children:
+            after = node.child(answer)
+            if after is None:
                 return self._learn([answer, *node.answers()], fs)
-            node = node.children[answer]
+            node = after
         return node.outcome
 
     def _learn(self, answers: list[Any], fs: SimulatedFileSystem) -> Outcome:
@@ -157,14 +170,11 @@ class Recorder:
         if self._calls > _LONGEST:
             raise AssertionError("the operation runs in circles")
         if node.call is None:
-            node.call = call
+            node.call = _calls.setdefault(call, call)
         elif node.call != call:
             raise NotDeterministicError(f"{call} and not {node.call} as before")
         answer = self._answers.pop() if self._answers else perform(self._fs, call)
-        child = node.children.get(answer)
-        if child is None:
-            child = node.children[answer] = Node(node, answer)
-        self.node = child
+        self.node = node.child(answer) or node.grow(answer)
         if isinstance(answer, Failure):
             raise OSError(answer.code, os.strerror(answer.code))
         return answer
@@ -230,95 +240,6 @@ class Recorder:
         self._call("touch", name, dir_fd)
 
 
-RUN: Final = "run"
-MISS: Final = "miss"
-FAIL: Final = "fail"
-FAIL_AFTER: Final = "fail after"
-_EFFECTIVE: Final = frozenset({"create", "mkdir", "fsync", "link", "rename", "unlink", "rmdir", "close"})
-
-
-def perform(fs: SimulatedFileSystem, call: Call, how: str = RUN) -> Any:
-    """Make a call on a simulated file system; its answer, always hashable.
-
-    Args:
-        fs: the process's port; its disk changes.
-        call: method and arguments.
-        how: MISS leaves out of a listing what came or went meanwhile; FAIL is EIO instead of the call,
-            FAIL_AFTER an EIO that the call reports although it took effect.
-    """
-    method, args = call
-    if how == FAIL and method != "close":
-        return Failure(errno.EIO)
-    try:
-        answer = _answer(fs, method, args, how)
-    except OSError as error:
-        return Failure(error.errno or 0)
-    if how in (FAIL, FAIL_AFTER):
-        if method == "create":
-            fs.close(answer)  # a call that failed gave nobody a descriptor
-        return Failure(errno.EIO)
-    return answer
-
-
-def _answer(fs: SimulatedFileSystem, method: str, args: tuple[Any, ...], how: str) -> Any:
-    if method == "show":
-        return None
-    if method == "list_begin":
-        return tuple(fs.listdir(args[0]))
-    if method == "list_end":
-        begun, now = set(args[1]), set(fs.listdir(args[0]))
-        return tuple(sorted(begun & now if how == MISS else begun | now))
-    answer = getattr(fs, method)(*args)
-    if method in ("stat", "fstat"):
-        return _without_links(answer)
-    return answer
-
-
-_masked: Final[dict[os.stat_result, os.stat_result]] = {}
-
-
-def _without_links(status: os.stat_result) -> os.stat_result:
-    # The code never asks how many names a file has, and what it does not see need not tell two states apart.
-    if status not in _masked:
-        fields = list(status)
-        fields[3] = 0
-        _masked[status] = os.stat_result(fields)
-    return _masked[status]
-
-
-_OWN: Final = frozenset({"fstat", "read", "write", "close"})
-_NAMED: Final = frozenset({"open_dir", "stat"})
-
-
-def is_local(call: Call, fs: SimulatedFileSystem, *, directories_stay: bool) -> bool:
-    """Whether a call commutes with every call of every other process.
-
-    It does where it is about an open file: its number, kind and bytes are nobody else's to change once it
-    can be opened by others, and what its owner writes before that nobody opens. Where no process moves or
-    removes directories it also does where it looks for one that is there.
-    """
-    method, args = call
-    if method in _OWN:
-        return True
-    return directories_stay and method in _NAMED and fs.is_directory(*args)
-
-
-def is_silent(call: Call, fs: SimulatedFileSystem, *, directories_stay: bool) -> bool:
-    """Whether a call is local and leaves nothing behind: a crash just before it is one just after it."""
-    return call[0] != "write" and is_local(call, fs, directories_stay=directories_stay)
-
-
-def variants(call: Call, *, fs: SimulatedFileSystem, faults: bool) -> Iterator[str]:
-    """How a call may go."""
-    yield RUN
-    if call[0] == "list_end" and set(call[1][1]) != set(fs.listdir(call[1][0])):
-        yield MISS
-    if faults and call[0] != "show":
-        yield FAIL
-        if call[0] in _EFFECTIVE - {"close"}:
-            yield FAIL_AFTER
-
-
 class _Identities:
     """Stands in for `uuid4`: the same ones in each run of an operation."""
 
@@ -343,22 +264,6 @@ def still(label: str = "planted") -> Iterator[None]:
     _identities.begin(label)
     with mock.patch.object(uuid, "uuid4", _identities.draw), mock.patch.object(random, "uniform", max):
         yield
-
-
-def describe(call: Call, names: Callable[[int], str]) -> str:
-    """A call in words: the method, and the names that it is about.
-
-    Args:
-        call: method and arguments.
-        names: by which name a descriptor was opened.
-    """
-    method, args = call
-    if method in ("link", "rename"):
-        return f"{method} {args[0]} -> {args[2]}"
-    if method == "show":
-        return f"show {args[0]}"
-    about = names(args[0]) if isinstance(args[0], int) else args[0]
-    return f"{method} {about}"
 
 
 if TYPE_CHECKING:

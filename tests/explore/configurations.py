@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import damage
 import directories
+import restoring
 import scenarios
 
 ORDINARY: Final = (
@@ -19,6 +21,8 @@ ORDINARY: Final = (
     scenarios.skipping(2),
     directories.renaming(),
     directories.deleting(1),
+    restoring.restoring(),
+    damage.damaging(),
 )
 """About a minute of one core that is idle; three writers with a bound of 3 take another one alone."""
 THOROUGH: Final = (
@@ -33,4 +37,7 @@ THOROUGH: Final = (
     scenarios.reader(2, writers=2),
     directories.renaming(None),
     directories.deleting(2),
+    restoring.restoring(3, writes=2),
+    damage.damaging(3, writes=2),
+    damage.damaging(2, restorers=2),
 )

@@ -52,7 +52,7 @@ class Control:
     by_power_cut: bool = False
 
 
-class _WithoutSync:
+class WithoutSync:
     """A port that does not sync one descriptor."""
 
     def __init__(self, fs: FileSystem, fd: int) -> None:
@@ -73,7 +73,7 @@ def _unsynced(method: str, descriptor: str) -> Callable[[], contextlib.AbstractC
 
     def without(self: Publisher, team: TeamDirectory, *args: Any, **options: Any) -> Any:
         fs = team.fs
-        team.fs = _WithoutSync(fs, getattr(team, descriptor))
+        team.fs = WithoutSync(fs, getattr(team, descriptor))
         try:
             return real(self, team, *args, **options)
         finally:

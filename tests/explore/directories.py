@@ -6,7 +6,7 @@ the protocol says of directories (docs/protocol.md, "Directories").
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import programs
 import scenarios
@@ -102,6 +102,11 @@ class DirectoryJudge:
     def shown(self, disk: Disk) -> Items:
         """Nothing that would have to last: a team may be deleted."""
         del disk
+        return ()
+
+    def agree(self, shown: list[Any]) -> Items:
+        """As that says, nothing."""
+        del shown
         return ()
 
     def after_recovery(self, outcome: Outcome, facts: Facts) -> None:

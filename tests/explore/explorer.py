@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
+from array import array
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
@@ -95,8 +96,71 @@ def _uncollected() -> Iterator[None]:
 class _Visit(NamedTuple):
     world: World
     last: int
+    number: int
     origin: int
     action: Action | None
+
+
+class _States:
+    """What is remembered of each state, by a number of its own; small, since there are millions.
+
+    Attributes:
+        levels: the fewest preemptions after which it was met.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self.levels = bytearray()
+        self._origins = array("q")
+        self._actions: list[Action | None] = []
+        self._bounds = array("Q")  # of its edges: begin and end
+        self._edges = array("Q")
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def meet(self, key: int | None, level: int) -> tuple[int, bool]:
+        """The number of a state, and whether it need be visited from here; None stands for no other."""
+        number = len(self) if key is None else self._numbers.setdefault(key, len(self))
+        if number == len(self):
+            self.levels.append(level)
+            self._origins.append(-2)
+            self._actions.append(None)
+            self._bounds.extend((0, 0))
+            return number, True
+        better = level < self.levels[number]
+        if better:
+            self.levels[number] = level
+        return number, better
+
+    def visit(self, visit: _Visit) -> bool:
+        """Begin with the edges of a state; False where it was visited."""
+        if self._origins[visit.number] != -2:
+            return False
+        self._origins[visit.number] = visit.origin
+        self._actions[visit.number] = visit.action
+        self._bounds[2 * visit.number] = self._bounds[2 * visit.number + 1] = len(self._edges)
+        return True
+
+    def lead(self, number: int, after: int, cost: int) -> None:
+        """An edge of the state that was visited last."""
+        self._edges.append(after << 1 | cost)
+        self._bounds[2 * number + 1] += 1
+
+    def edges(self, number: int) -> list[tuple[int, int]]:
+        """Where the edges of a state lead, and what they cost."""
+        begin, end = self._bounds[2 * number : 2 * number + 2]
+        return [(edge >> 1, edge & 1) for edge in self._edges[begin:end]]
+
+    def schedule(self, number: int) -> list[Action]:
+        """How a state was reached."""
+        actions = []
+        while number >= 0:
+            action = self._actions[number]
+            if action is not None:
+                actions.append(action)
+            number = self._origins[number]
+        return actions[::-1]
 
 
 class Explorer:
@@ -112,9 +176,8 @@ class Explorer:
         self.prune = prune
         self.system = System(scenario)
         self.report = Report(scenario.name)
-        self._origins: list[tuple[int, Action | None]] = []
-        self._seen: dict[tuple[Any, ...], int] = {}
-        self._edges: list[list[tuple[tuple[Any, ...], int]]] = []
+        self._states = _States()
+        self._waiting: list[list[_Visit]] = []
 
     def run(self) -> Report:
         """Explore, up to the first violation."""
@@ -130,33 +193,37 @@ class Explorer:
         return self.report
 
     def _search(self) -> None:
-        levels: list[list[_Visit]] = [[_Visit(self.system.start(), -1, -1, None)]]
+        self._meet(self.system.start(), -1, 0, -1, None)
         level = 0
-        while level < len(levels):
-            while levels[level]:
-                visit = levels[level].pop()
-                for further, cost in self._visit(visit):
-                    while len(levels) <= level + cost:
-                        levels.append([])
-                    if self.scenario.bound is None or level + cost <= self.scenario.bound:
-                        levels[level + cost].append(further)
+        while level < len(self._waiting):
+            while self._waiting[level]:
+                self._visit(self._waiting[level].pop(), level)
                 if self.report.found:
                     return
             level += 1
 
-    def _visit(self, visit: _Visit) -> Iterator[tuple[_Visit, int]]:
-        world, last = visit.world, visit.last
-        key = self._key(world, last)
-        if self.prune and key in self._seen:
-            self.report.pruned += 1
-            self.report.begun += 1
+    def _meet(self, world: World, last: int, level: int, origin: int, action: Action | None) -> int:
+        """A step led to a state, whose number this is."""
+        number, new = self._states.meet(self._key(world, last) if self.prune else None, level)
+        if new:
+            while len(self._waiting) <= level:
+                self._waiting.append([])
+            self._waiting[level].append(_Visit(world, last, number, origin, action))
+        else:
+            self._prune()
+        return number
+
+    def _prune(self) -> None:
+        self.report.pruned += 1
+        self.report.begun += 1
+
+    def _visit(self, visit: _Visit, level: int) -> None:
+        world, last, number = visit.world, visit.last, visit.number
+        if not self._states.visit(visit):
+            self._prune()
             return
-        index = len(self._origins)
-        self._origins.append((visit.origin, visit.action))
-        self._seen[key] = index
-        self._edges.append([])
         self.report.states += 1
-        self._judge(world, index)
+        self._judge(world, number)
         if self.report.found:
             return
         ended = True
@@ -169,11 +236,12 @@ class Explorer:
                 try:
                     after = self.system.step(world, action)
                 except Violation as violation:
-                    self._found(violation, index, action)
+                    self._found(violation, number, action)
                     return
-                cost, now = int(last not in (actor, -1)), self._last(after, actor)
-                self._edges[index].append((self._key(after, now), cost))
-                yield _Visit(after, now, index, action), cost
+                cost = int(last not in (actor, -1))
+                if self.scenario.bound is None or level + cost <= self.scenario.bound:
+                    met = self._meet(after, self._last(after, actor), level + cost, number, action)
+                    self._states.lead(number, met, cost)
         if ended:
             self._end(world)
 
@@ -181,8 +249,8 @@ class Explorer:
         """Whose going on would be no preemption; -1 where nobody's would be one."""
         return -1 if world.actors[actor].node is None or self.scenario.bound is None else actor
 
-    def _key(self, world: World, last: int) -> tuple[Any, ...]:
-        return (*self.system.key(world), last)
+    def _key(self, world: World, last: int) -> int:
+        return self.system.key(world) << 4 | last + 1
 
     def _movable(self, world: World, last: int) -> Sequence[int]:
         """The processes to go on with; only one where what it does next commutes with all others."""
@@ -198,52 +266,48 @@ class Explorer:
         self.report.schedules += 1
         self.report.ends.add(world.disk.lasting())
 
-    def _judge(self, world: World, index: int) -> None:
+    def _judge(self, world: World, number: int) -> None:
         try:
             facts = self.system.facts(world)
         except Violation as violation:
-            self._found(violation, index)
+            self._found(violation, number)
             return
         self.report.crash_points += 1
         broken = self.system.stop_everybody(world, facts)
         if broken:
-            self._found(broken[0], index, stopped=True, lost=broken[1])
+            self._found(broken[0], number, stopped=True, lost=broken[1])
 
     def _found(
         self,
         violation: Violation,
-        index: int,
+        number: int,
         action: Action | None = None,
         *,
         stopped: bool = False,
         lost: tuple[str, ...] | None = None,
     ) -> None:
         self.report.begun += 1
-        schedule = [action] if action else []
-        while index >= 0:
-            index, before = self._origins[index]
-            if before is not None:
-                schedule.append(before)
-        self.report.found = Found(violation.invariant, str(violation), schedule[::-1], stopped, lost)
+        schedule = [*self._states.schedule(number), *([action] if action else [])]
+        self.report.found = Found(violation.invariant, str(violation), schedule, stopped, lost)
 
     def _count_schedules(self) -> int:
         """How many complete schedules within the bound the visited states stand for."""
         bound = self.scenario.bound or 0
-        counts: list[list[int] | None] = [None] * len(self._edges)
+        counts: list[list[int] | None] = [None] * len(self._states)
         stack = [0]
         while stack:
-            index = stack[-1]
-            if counts[index] is not None:
+            number = stack[-1]
+            if counts[number] is not None:
                 stack.pop()
                 continue
-            edges = [(self._seen[key], cost) for key, cost in self._edges[index] if key in self._seen]
+            edges = self._states.edges(number)
             waiting = [after for after, _ in edges if counts[after] is None]
             if waiting:
                 stack.extend(waiting)
                 continue
-            counts[index] = [
+            counts[number] = [
                 sum(_count(counts[after])[left - cost] for after, cost in edges if left >= cost)
-                if self._edges[index]
+                if edges
                 else 1
                 for left in range(bound + 1)
             ]

@@ -57,6 +57,10 @@ class Facts:
     begun: frozenset[str]
     shown: Items
 
+    def without(self, item: str) -> Facts:
+        """Without an operation that writes no item."""
+        return attrs.evolve(self, acknowledged=self.acknowledged - {item}, refused=self.refused - {item})
+
 
 @lru_cache(maxsize=4096)
 def parsed(data: bytes) -> Record:
@@ -124,7 +128,7 @@ class PublicationJudge:
             raise Violation("Forward", f"the record went from revision {old.revision} to {new.revision}")
 
     def _learn(self, disk: Disk) -> None:
-        for record in _records(disk):
+        for record in records(disk):
             self._parents[record.identity] = record.parent
 
     def after_outcome(self, disk: Disk, outcome: Outcome) -> None:
@@ -142,6 +146,10 @@ class PublicationJudge:
     def shown(self, disk: Disk) -> Items:
         """What a plain reader sees now, and has seen at most: the record only moves forward."""
         return record_of(disk).items
+
+    def agree(self, shown: list[Any]) -> Items:
+        """The longest of what was shown; Shown is broken where not each is the beginning of it."""
+        return longest(shown)
 
     def after_recovery(self, outcome: Outcome, facts: Facts) -> None:
         """All processes stopped for ever, or the power was cut; a fresh one looked and wrote.
@@ -174,7 +182,8 @@ class PublicationJudge:
             raise Violation("Once", f"something is doubled in {items}")
 
 
-def _records(disk: Disk) -> Iterator[Record]:
+def records(disk: Disk) -> Iterator[Record]:
+    """All sound records on a disk, under whatever name."""
     for found in disk.things.values():
         if isinstance(found, File) and found.target is None:
             try:

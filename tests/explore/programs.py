@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from behaviour import Outcome
 from pi_team.errors import OutcomeUnknown, PiTeamError, TeamMoved
+from pi_team.record import recovery
 from pi_team.record.cache import Reader
 from pi_team.record.directory import TeamDirectory
 from pi_team.record.locks import Patience
@@ -39,7 +40,7 @@ class _AgainError(Exception):
     """A conflict: what `publish` does next it does from its start, and remembers nothing."""
 
 
-class _NoPatience(Patience):
+class NoPatience(Patience):
     """Ends an attempt at its conflict, so that the next one is an operation of its own to the search."""
 
     def wait(self, reason: str, interval: float = 0) -> None:
@@ -64,6 +65,14 @@ class Process:
     def append(self, item: str, patience: Patience, team: str = TEAM) -> int:
         version = self.publisher.publish(lambda: self.open(team), ListCodec(team), appending(item), patience)
         return version.revision
+
+    def restore(self, revision: int | None, patience: Patience) -> None:
+        """As `pi-team recover` does."""
+        self.publisher.exclusively(
+            self.open,
+            lambda team: recovery.recover(self.publisher, team, ListCodec(), ListCodec(), revision),
+            patience,
+        )
 
     def reader(self, team: str = TEAM) -> Reader[Any]:
         return Reader(self.fs, self.clock, PATH, team, codec=ListCodec(team), publisher=self.publisher)
@@ -96,7 +105,7 @@ def write(item: str, kept: int) -> Operation:
         ended: list[Outcome] = []
         with ending(ended, item):
             process = Process(fs, name, kept)
-            revision = process.append(item, _NoPatience(process.clock, 0))
+            revision = process.append(item, NoPatience(process.clock, 0))
             ended.append(Outcome("acknowledged", item, revision))
         return ended[0]
 

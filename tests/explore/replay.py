@@ -6,7 +6,8 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Final
 
-from behaviour import FAIL, FAIL_AFTER, MISS, RUN, describe, still
+from behaviour import still
+from calls import FAIL, FAIL_AFTER, MISS, RUN, describe
 from explorer import Found
 from invariants import Violation
 from system import CRASH, Action, Scenario, System, World

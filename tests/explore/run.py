@@ -17,6 +17,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "support"), os.path.join(HER
 import configurations  # noqa: E402 - the line above puts it on the path
 import controls  # noqa: E402
 import replay  # noqa: E402
+import restoring_controls  # noqa: E402
 from explorer import Explorer, Report  # noqa: E402
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--control", metavar="NAME", help="only this control, or `all`; a list with `list`")
     options = parser.parse_args(arguments)
-    names = [control.name for control in controls.CONTROLS]
+    every = controls.CONTROLS + restoring_controls.CONTROLS
+    names = [control.name for control in every]
     if options.control == "list":
         print("\n".join(names))
         return 0
@@ -54,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.control is None:
         wanted = configurations.ORDINARY + (configurations.THOROUGH if options.full else ())
         failed = _explore(wanted, as_json=options.json)
-    chosen = [control for control in controls.CONTROLS if options.control in (None, "all", control.name)]
+    chosen = [control for control in every if options.control in (None, "all", control.name)]
     return int(_control(chosen, as_json=options.json, stories=options.control is not None) or failed)
 
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from array import array
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import attrs
 
-from behaviour import (
-    FAIL,
-    FAIL_AFTER,
-    RUN,
-    Behaviour,
-    Node,
-    Outcome,
-    is_local,
-    is_silent,
-    perform,
-    variants,
-)
-from invariants import Facts, Violation, longest
+from behaviour import Behaviour, Node, Outcome
+from calls import FAIL, FAIL_AFTER, RUN, is_local, is_silent, perform, variants
+from invariants import Facts, Violation
 from powercut import persisted, synced
 from simulation import SimulatedFileSystem
 
@@ -29,6 +20,8 @@ if TYPE_CHECKING:
     from programs import Operation
 
 CRASH = "crash"
+_WIDTH: Final = 24
+"""Bits of a number that stands for the state of a process."""
 
 
 class Judge(Protocol):
@@ -42,6 +35,9 @@ class Judge(Protocol):
 
     def shown(self, disk: Disk) -> Any:
         """What plain readers have seen."""
+
+    def agree(self, shown: list[Any]) -> Any:
+        """What all that was shown comes to."""
 
     def after_recovery(self, outcome: Outcome, facts: Facts) -> None:
         """A fresh process has recovered."""
@@ -117,7 +113,9 @@ class System:
         self.judge = scenario.judge()
         self._behaviours: dict[tuple[int, int, int], Behaviour] = {}
         self._recovery = Behaviour(lambda fs: scenario.recovery.run("recovery", fs), "recovery")
-        self._disks: dict[object, int] = {}
+        self._disks: dict[bytes, int] = {}
+        self._things: dict[object, int] = {}
+        self._actors: dict[object, int] = {}
         self._recovered: dict[int, Outcome] = {}
         self._left: dict[int, list[tuple[Outcome, tuple[str, ...]]]] = {}
         self._lasting: dict[object, int] = {}
@@ -158,7 +156,9 @@ class System:
         return Actor(operation, attempt, node, {}, outcomes)
 
     def _identify(self, disk: Disk) -> int:
-        return self._disks.setdefault(disk.key(), len(self._disks))
+        things = (*disk.things.items(), disk.spare)
+        parts = array("Q", sorted(self._things.setdefault(part, len(self._things)) for part in things))
+        return self._disks.setdefault(parts.tobytes(), len(self._disks))
 
     def actions(self, world: World, index: int) -> list[Action]:
         """What a process may do next."""
@@ -238,17 +238,14 @@ class System:
             world.faults - (action.how in (FAIL, FAIL_AFTER)),
         )
 
-    def key(self, world: World) -> tuple[Any, ...]:
-        """What two equal states have in common."""
-        return (
-            world.disk_id,
-            world.crashes,
-            world.faults,
-            *(
-                (actor.operation, actor.attempt, actor.node and actor.node.number, actor.outcomes)
-                for actor in world.actors
-            ),
-        )
+    def key(self, world: World) -> int:
+        """What two equal states have in common, and no others."""
+        key = world.disk_id << 8 | world.crashes << 4 | world.faults
+        for actor in world.actors:
+            state = (actor.operation, actor.attempt, actor.node and actor.node.number, actor.outcomes)
+            key = key << _WIDTH | self._actors.setdefault(state, len(self._actors))
+        assert len(self._actors) < 1 << _WIDTH
+        return key
 
     # --- what is found after a crash or a power cut
 
@@ -268,7 +265,7 @@ class System:
             for program, actor in zip(self.scenario.programs.values(), world.actors, strict=True)
             for operation in program[: actor.operation + 1]
         )
-        return Facts(frozenset(acknowledged - {""}), frozenset(refused), begun, longest(shown))
+        return Facts(frozenset(acknowledged - {""}), frozenset(refused), begun, self.judge.agree(shown))
 
     def _lasting_id(self, world: World) -> int:
         """Stands for all disks that leave the same when everybody has stopped."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from behaviour import MISS, perform
+from calls import MISS, perform
 from disk import blank
 from pi_team.record.filesystem import OsFileSystem
 from powercut import persisted, synced
