@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
+
+from pi_team_host.python_side import python_side
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,25 +15,19 @@ if TYPE_CHECKING:
     from pi_team_host.team import Team
     from pi_team_host.team_pi import StartTeamPi
 
-HURRIED = f"""#!{sys.executable} -P
+HURRIED = """
 import pi_team.limits
 
 pi_team.limits.REVIEW_AFTER = 1.0
 pi_team.limits.REVIEW_INTERVAL = 0.1
-
-from pi_team.hosts.pi.bridge import main
-
-raise SystemExit(main())
+pi_team.limits.HEARTBEAT_INTERVAL = 0.3
 """
-"""The Python side with other limits: seconds in the place of minutes."""
+"""Seconds in the place of minutes."""
 
 
 @pytest.fixture
 def hurried(tmp_path: Path) -> str:
-    path = tmp_path / "hurried"
-    path.write_text(HURRIED, "utf-8")
-    path.chmod(0o700)
-    return str(path)
+    return python_side(tmp_path / "hurried", HURRIED)
 
 
 def test_an_old_request_is_looked_after_and_then_left_alone(
@@ -41,7 +36,7 @@ def test_an_old_request_is_looked_after_and_then_left_alone(
     """A request was forgotten; or the model was reminded again and again although nothing changed."""
     lead = start_team_pi(model="fake-1", python=hurried, env={"PI_TEAM_AUTO_TURNS": "0"})
     lead.team("join crew lead")
-    boss = crew.join("boss")
+    crew.join("boss")
     lead.team("send boss Decide on the colour")
     request = crew.has(kind="request")
     model_server.script("fake-1", "Still waiting.", "Still.", "Yes, still.")
@@ -51,9 +46,12 @@ def test_an_old_request_is_looked_after_and_then_left_alone(
     assert request.id in third.last
     assert [message["details"]["kind"] for message in lead.delivered()] == ["review"] * 3
     lead.shows("receiving")
+    crew.beats("lead", 5)
+    assert len(model_server.requests) == 3
     # Whatever happens in the team begins the count anew.
     model_server.script("fake-1", "Again.", "And again.", "And a third time.")
-    boss.send("lead", "Not yet decided", kind="note")
+    crew.join("other")
     model_server.asked("fake-1", 6)
+    crew.beats("lead", 5)
+    assert len(model_server.requests) == 6
     assert crew.message(request.id).state == "pending"
-    assert len(crew.messages()) == 2

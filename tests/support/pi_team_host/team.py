@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -10,7 +11,6 @@ from pi_team.domain.model import Report
 from pi_team.mailbox import Mailbox
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
 
     from pi_team.domain.model import Member, Message
@@ -70,6 +70,17 @@ class Team:
         self.has(kind="result", parent_id=request_id, patience=patience)
         (result,) = self.messages(kind="result", parent_id=request_id)
         return result
+
+    def beats(self, alias: str, count: int) -> None:
+        """Return when a member's presence was rewritten so many times: its session polls before it."""
+        presence = os.path.join(self.mailbox.path, self.name, "presence", f"{alias}.json")
+        deadline = time.monotonic() + PATIENCE
+        seen = os.stat(presence).st_ino
+        while count and time.monotonic() < deadline:
+            time.sleep(0.02)  # what is replaced by a rename tells nobody
+            now = os.stat(presence).st_ino
+            count, seen = count - (now != seen), now
+        assert not count, f"{alias} has ceased to beat"
 
     def story(self) -> str:
         """Everything in the record, a line each."""
