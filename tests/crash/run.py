@@ -1,7 +1,7 @@
 """Carry out the crash matrix, inject errors and soak, and print what came of it.
 
-`python tests/crash/run.py [PART …] [--full] [--json] [--output FILE] [--seed N]`, the parts being `matrix`,
-`errors` and `soak`. The exit status is 1 where anything failed.
+`python tests/crash/run.py [PART …] [--full] [--json] [--output FILE] [--seed N] [--directory DIR]`, the parts
+being `matrix`, `errors` and `soak`. The exit status is 1 where anything failed.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object a part and nothing else")
     parser.add_argument("--output", metavar="FILE", help="write a JSON object of all parts to a file too")
     parser.add_argument("--seed", default="1", help="of what is drawn")
+    parser.add_argument("--directory", default="", help="where, to try a file system; by default in memory")
     options = parser.parse_args(arguments)
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     reports = []
-    for report in _run(options.parts or list(PARTS), options.seed, full=options.full):
+    workers = campaign.Workers(os.cpu_count() or 1, options.directory)
+    for report in _run(workers, options.parts or list(PARTS), options.seed, full=options.full):
         print(json.dumps(report) if options.json else _text(report), flush=True)
         reports.append(report)
+    workers.close()
     if options.output:
         with open(options.output, "w", encoding="utf-8") as file:
             json.dump({"seed": options.seed, "full": options.full, "parts": reports}, file, indent=1)
     return int(any(report["failures"] for report in reports))
 
 
-def _run(parts: list[str], seed: str, *, full: bool) -> Any:
+def _run(workers: campaign.Workers, parts: list[str], seed: str, *, full: bool) -> Any:
     """The reports, one after the other."""
-    workers = campaign.shared()
     pairs = recipes.pairs(full=full)
     if "matrix" in parts:
         missing = sorted(recipes.missing(Mailbox))
@@ -80,10 +82,7 @@ def _text(report: dict[str, Any]) -> str:
             lines.append(f"  {key}: {len(value)}")
             lines += [f"    {each}" for each in value]
         elif key != "part":
-            shown = (
-                f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if value is not True else "yes"
-            )
-            lines.append(f"  {key}: {shown if not isinstance(value, str) else value}")
+            lines.append(f"  {key}: {value if isinstance(value, str) else format(round(value, 1), ',')}")
     return "\n".join(lines)
 
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from grounds import Kind
 
 Pair = tuple[str, "Kind"]
-STOPS: Final = 90
+STOPS: Final = 200
 """Stops of an ordinary run: one of each operation and kind of teams, the others drawn from all."""
-KILLS: Final = 300
+KILLS: Final = 600
 """Kills of an ordinary soak."""
 BETWEEN: Final = 100
 """Kills between a link and its rename, at least, in a full soak."""
@@ -45,17 +45,22 @@ class Workers:
 
     Args:
         count: how many side by side.
+        directory: where; in memory where it is empty.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, directory: str = "") -> None:
         self.count = count
+        self._directory = directory
         self._idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
         self._all = [self._start() for _ in range(count)]
 
     def _start(self) -> subprocess.Popen[str]:
         program = str(Path(__file__).with_name("cell_worker.py"))
         started = subprocess.Popen(
-            [sys.executable, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, program, self._directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self._idle.put(started)
         return started
@@ -83,6 +88,13 @@ class Workers:
         """Have all of them done, side by side; each with its answer."""
         with ThreadPoolExecutor(self.count) as pool:
             yield from zip(orders, pool.map(self.ask, orders), strict=True)
+
+    def processor(self) -> float:
+        """Seconds of processor time that they and their children have spent."""
+        held = [self._idle.get() for _ in self._all]  # so that each is asked once
+        for worker in held:
+            self._idle.put(worker)
+        return float(sum(self.ask({"do": "processor"})["seconds"] for _ in held))
 
     @functools.cache  # noqa: B019 - they live as long as the run
     def points(self, name: str, kind: Kind) -> tuple[Point, ...]:
@@ -113,6 +125,7 @@ class Report:
         told: how the operations ended that ended.
         failures: what went wrong, each with its cell.
         seconds: that it took.
+        processor: seconds of processor time that it took, of all processes together.
     """
 
     part: str
@@ -123,6 +136,7 @@ class Report:
     told: Counter[str] = attrs.field(factory=Counter)
     failures: list[str] = attrs.field(factory=list)
     seconds: float = 0.0
+    processor: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON carries it."""
@@ -134,7 +148,7 @@ def _order(pair: Pair, plan: Plan, broken: tuple[str, str] = ("", "")) -> dict[s
 
 
 def _carry_out(workers: Workers, part: str, orders: Sequence[dict[str, Any]], of: int) -> Report:
-    began = time.monotonic()
+    began, spent = time.monotonic(), workers.processor()
     report = Report(part, of=of)
     for order, told in workers.all(orders):
         plan = order["plan"]
@@ -148,7 +162,7 @@ def _carry_out(workers: Workers, part: str, orders: Sequence[dict[str, Any]], of
             report.failures.append(f"{order['name']} on {order['kind']} teams: {what}: {told['failed']}")
         elif plan["how"] != "kill":
             report.told[told["code"] or "done"] += 1
-    report.seconds = time.monotonic() - began
+    report.seconds, report.processor = time.monotonic() - began, workers.processor() - spent
     return report
 
 
@@ -222,7 +236,7 @@ def control(workers: Workers, pair: Pair, plan: Plan, broken: tuple[str, str]) -
 
 def soak(workers: Workers, *, seed: str, number: int = KILLS) -> dict[str, Any]:
     """Random kills, see :mod:`soak`."""
-    began = time.monotonic()
+    began, spent = time.monotonic(), workers.processor()
     shares = [number // workers.count + (each < number % workers.count) for each in range(workers.count)]
     orders = [
         {"do": "soak", "options": {"kills": share, "seed": f"{seed}-{each}"}}
@@ -240,4 +254,4 @@ def soak(workers: Workers, *, seed: str, number: int = KILLS) -> dict[str, Any]:
                 total[key] = total.get(key, type(value)()) + value
     if number >= FULL_KILLS and total["linked"] < BETWEEN:
         total["failures"].append(f"only {total['linked']} kills between a link and its rename")
-    return total | {"seconds": time.monotonic() - began}
+    return total | {"seconds": time.monotonic() - began, "processor": workers.processor() - spent}

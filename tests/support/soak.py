@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 CONTENDERS: Final = 4
 ROUND: Final = 60
 """Kills on one team; then everything is looked at, and the next team is fresh."""
-BETWEEN: Final = 100
-"""Kills between a link and its rename, at least, in a full run."""
-FULL: Final = 10_000
 _LIFETIME: Final = 0.1
 _LATEST_CALL: Final = 300
 """Calls after which a process has killed itself, at the latest; those on locks, and there are many where one
