@@ -21,6 +21,7 @@ from pi_team import errors
 from pi_team.cli import failures
 from pi_team.domain import diagrams, lifecycles
 from pi_team.session import machine, wording
+from pi_team.session.usage import COMMANDS, usage_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,8 +58,15 @@ def rules_text() -> str:
     return f"```text\n{wording.rules('crew', 'coder')}\n```"
 
 
+def commands_table() -> str:
+    """The table of what a person types in a session."""
+    rows = [f"| `{usage_line(name, usage)}` | {usage.says} |" for name, usage in COMMANDS.items()]
+    return "\n".join(["| command | does |", "| --- | --- |", *rows])
+
+
 PARTS: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     "errors": ("errors.md", errors_table),
+    "commands": ("pi.md", commands_table),
     "message": ("lifecycles.md", lambda: diagrams.part(lifecycles.MESSAGE)),
     "membership": ("lifecycles.md", lambda: diagrams.part(lifecycles.MEMBERSHIP)),
     "session": ("session.md", lambda: diagrams.part(machine.SESSION)),

@@ -120,7 +120,7 @@ def inbox(snapshot: Snapshot) -> dict[str, Any]:
 def status(snapshot: Snapshot, doing: str, turns: int, cap: int, now: float) -> dict[str, Any]:
     """What the session does, and who owes whom. `now` is in seconds since 1970."""
     lines = [f"Now: {doing}"]
-    lines.append(f"Automatic turns since you last typed: {turns}" + (f" of {cap}" if cap else ", no cap"))
+    lines.append(f"Automatic turns since your last prompt: {turns}" + (f" of {cap}" if cap else ", no cap"))
     flow = [
         (
             f"{each.sender} → {each.recipient}",

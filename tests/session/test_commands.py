@@ -150,7 +150,7 @@ def test_a_yes_after_leaving_changes_nothing(alice: Host, bob: Host) -> None:
 
 def test_the_roster_omits_the_own_alias(alice: Host, bob: Host) -> None:
     """Teammates, with what their presence says."""
-    assert shown(alice.team("members")) == ["● bob  idle  /home/bob/project"]
+    assert shown(alice.team("members")) == ["● bob  idle  /bob/project"]
     assert bob.state == "receiving"
 
 
@@ -208,7 +208,7 @@ def test_status_says_what_the_session_does_and_who_owes_whom(alice: Host, bob: H
     bob.poll()
     assert shown(bob.team("status")) == [
         "Now: working on a request from alice",
-        "Automatic turns since you last typed: 1, no cap",
+        "Automatic turns since your last prompt: 1, no cap",
         "Requests without a result: 1",
         "alice → bob  processing for 2 s: Fix the parser",
     ]
