@@ -25,7 +25,7 @@ from bench import machine  # noqa: E402 - as above
 from bench.figures import Figure, percentile  # noqa: E402 - as above
 from bench.footprint import peak  # noqa: E402 - as above
 from bench.machine import Unmeasurable  # noqa: E402 - as above
-from bench.run import as_json, report  # noqa: E402 - as above
+from bench.run import as_json, report, write  # noqa: E402 - as above
 from pi_host.home import PiHome  # noqa: E402 - as above
 from pi_host.installation import install  # noqa: E402 - as above
 from pi_host.model_server import Call, ModelServer, Reply  # noqa: E402 - as above
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _MEMORY = 40.0
 """Megabytes."""
 _UNCAPPED = {"PI_TEAM_AUTO_TURNS": "0"}
+MARKS = "<!-- pi figures: begin -->", "<!-- pi figures: end -->"
 _WARM = 3
 """Samples at the beginning that do not count: the first calls load what later ones have."""
 
@@ -297,6 +298,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", action="append", choices=list(BENCHMARKS), help="one; may be repeated")
     parser.add_argument("--dir", default=None, help="a directory on the file system to measure")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    parser.add_argument("--write", action="store_true", help="put the run into bench/README.md as well")
     return parser
 
 
@@ -312,8 +314,13 @@ def main(words: Sequence[str] | None = None) -> int:
             if asked.json:
                 print(as_json(facts, figures))
                 return 0
+            lines = ["$ " + " ".join(["python bench/pi.py", *(sys.argv[1:] if words is None else words)]), ""]
+            print("\n".join(lines))
             for line in report(facts, figures):
                 print(line, flush=True)
+                lines.append(line)
+            if asked.write:
+                write("\n".join(lines), MARKS)
     except (Unmeasurable, OSError) as error:
         print(f"cannot measure: {error}", file=sys.stderr)
         return 1

@@ -117,12 +117,13 @@ def as_json(facts: FileSystemFacts, figures: Iterator[Figure]) -> str:
     )
 
 
-def with_block(text: str, block: str) -> str:
+def with_block(text: str, block: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
     """A text with another block between the two marks. Raises Unmeasurable where it has no marks."""
-    marked = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    begin, end = marks
+    marked = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     if not marked.search(text):
-        raise Unmeasurable(f"{README} has no block between {BEGIN} and {END}")
-    return marked.sub(lambda _: f"{BEGIN}\n\n```text\n{block}\n```\n\n{END}", text)
+        raise Unmeasurable(f"{README} has no block between {begin} and {end}")
+    return marked.sub(lambda _: f"{begin}\n\n```text\n{block}\n```\n\n{end}", text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -161,18 +162,19 @@ def main(words: Sequence[str] | None = None) -> int:
                 print(line, flush=True)
                 lines.append(line)
             if asked.write:
-                _write("\n".join(lines))
+                write("\n".join(lines))
     except (Unmeasurable, OSError) as error:
         print(f"cannot measure: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _write(block: str) -> None:
+def write(block: str, marks: tuple[str, str] = (BEGIN, END)) -> None:
+    """Put a run into the README, between these marks. Raises Unmeasurable where it has none."""
     with open(README, encoding="utf-8") as file:
-        text = file.read()
+        text = with_block(file.read(), block, marks)
     with open(README, "w", encoding="utf-8") as file:
-        file.write(with_block(text, block))
+        file.write(text)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bench import pi as benchmark
+from bench.run import README, with_block
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,3 +52,13 @@ def test_a_member_at_rest_is_small_and_still(directory: str) -> None:
     assert figure(figures, "Python side", "resident at its highest") < 40
     assert figure(figures, "at rest", "the Python side") < 1.5
     assert figure(figures, "at rest", "added by the membership") < 2.0
+
+
+def test_the_benchmark_runs_as_a_user_starts_it(directory: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It failed where it was started by hand, or left something behind."""
+    assert benchmark.main(["--smoke", "--json", "--only", "delivery", "--dir", directory]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [figure["label"] for figure in printed["figures"]] == ["p50", "p99"]
+    assert os.listdir(directory) == []
+    with open(README, encoding="utf-8") as file:
+        assert "\nnew\n" in with_block(file.read(), "new", benchmark.MARKS)

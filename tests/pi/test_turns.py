@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import TYPE_CHECKING
+
+import pytest
 
 from pi_host.model_server import Call, Reply
 from pi_team.limits import AUTOMATIC_TURNS
+from pi_team_host.python_side import python_side
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pi_host.model_server import ModelServer, Request
     from pi_team_host.team import Team
     from pi_team_host.team_pi import StartMembers, StartTeamPi
+
+PATIENT = """
+import pi_team.limits
+
+pi_team.limits.HEARTBEAT_INTERVAL = 25.0
+"""
+"""So seldom does it look by itself that whatever has to happen sooner needs another reason."""
+UNWATCHED = """
+import pi_team.watching
+
+def start(path, changed):
+    raise OSError("no watch is left")
+
+pi_team.watching._start = start
+"""
+"""No directory can be watched, as where a user's watches are used up."""
 
 
 def test_two_models_that_never_stop_asking_are_stopped(
@@ -130,3 +152,34 @@ def test_from_team_to_team(start_members: StartMembers, crew: Team, model_server
     coder.team("join crew coder")
     model_server.script("fake-2", "Done for crew.")
     assert crew.result_of(waiting).body == "Done for crew."
+
+
+@pytest.mark.parametrize("changes", [PATIENT, UNWATCHED], ids=["polled seldom", "not watched"])
+def test_nothing_waits_for_long(
+    start_team_pi: StartTeamPi, crew: Team, model_server: ModelServer, tmp_path: Path, changes: str
+) -> None:
+    """A message, an end of a turn, a command or a result was noticed with a later poll only; or never."""
+    python = python_side(tmp_path / "python", changes)
+    lead = start_team_pi(model="fake-1", python=python)
+    coder = start_team_pi(model="fake-2", python=python)
+    lead.team("join crew lead")
+    coder.team("join crew coder")
+    began = time.monotonic()
+    hold = model_server.hold()
+    model_server.script("fake-2", Reply("Mine", hold, "."), "First.", "Second.")
+    model_server.script("fake-1", "Verified.", "Verified too.")
+    coder.begin("Something of mine")
+    hold.wait_reached()
+    lead.team("send coder The first")
+    lead.team("note coder Between the two")
+    coder.eventually(lambda: coder.shown("note"))
+    coder.shows("1 queued")
+    hold.release()
+    model_server.asked("fake-1", 1)
+    coder.team("pause")
+    lead.team("send coder The second")
+    coder.shows("paused", "1 queued")
+    coder.team("resume")
+    model_server.asked("fake-1", 2)
+    crew.until(lambda view: {message.state for message in view.messages} == {"completed", "seen"})
+    assert time.monotonic() - began < 12
