@@ -140,6 +140,18 @@ def test_what_is_malformed_is_answered_and_harms_nothing(bridge: Open) -> None:
     assert host.close() == 0
 
 
+def test_something_may_stand_between_the_host_and_its_bridge(bridge: Open, home: Path) -> None:
+    """A shell, say: the member is the host's process, which is an ancestor, and not the shell's."""
+    command = ["sh", "-c", f"'{sys.executable}' -m pi_team.hosts.pi; exit $?"]
+    host = bridge("s", command=command)
+    host.team("create crew")
+    host.team("join crew alice")
+    (member,) = Mailbox(home / "teams").look("crew").members
+    assert (member.member.pid, member.member.session) == (os.getpid(), "s")
+    assert member.member.cwd == "/somebody/project"
+    assert host.close() == 0
+
+
 def test_only_lines_of_the_protocol_are_on_standard_output(bridge: Open) -> None:
     """Whatever else is printed goes to standard error; lines are ASCII, so no reader cuts them elsewhere."""
     script = (

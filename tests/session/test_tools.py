@@ -23,10 +23,10 @@ def test_members_are_the_others(alice: Host, bob: Host, host: OpenHost) -> None:
     carol.team("leave")
     answer = bob.tool("team_members")
     assert answer["details"]["members"] == [
-        {"alias": "alice", "status": "idle", "directory": "/home/alice/project"},
-        {"alias": "carol", "status": "offline", "directory": "/home/carol/project"},
+        {"alias": "alice", "status": "idle", "directory": "/alice/project"},
+        {"alias": "carol", "status": "offline", "directory": "/carol/project"},
     ]
-    assert "- carol: offline, in /home/carol/project" in answer["text"]
+    assert "- carol: offline, in /carol/project" in answer["text"]
     assert "- bob" not in answer["text"]
     assert "none yet" in Lonely(host).answer["text"]
     assert alice.state == "receiving"

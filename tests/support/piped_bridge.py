@@ -68,7 +68,7 @@ class PipedBridge:
 
     def greeting(self, **changes: Any) -> dict[str, Any]:
         """The parameters of a `hello`."""
-        session = {"id": self._session, "cwd": "/home/somebody/project"}
+        session = {"id": self._session, "cwd": "/somebody/project"}
         return {
             "protocol": 1,
             "extension": "0",

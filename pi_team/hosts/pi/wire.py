@@ -180,14 +180,19 @@ class Inbox:
 
     def _read(self) -> None:
         splitter = Splitter()
-        while chunk := self._chunk():
-            for line in splitter.feed(chunk):
-                if line is None:
-                    size, what = 0, f"the line has more than {LINE_BYTES:,} bytes and was skipped"
-                    self._hold(Refused(None, ProtocolError(what)), size)
-                elif line.strip():
-                    self._hold(understood(line), len(line))
-        self._ended()
+        try:
+            while chunk := self._chunk():
+                for line in splitter.feed(chunk):
+                    self._look_at(line)
+        finally:  # whatever happens here: a bridge that cannot read must not stay
+            self._ended()
+
+    def _look_at(self, line: bytes | None) -> None:
+        if line is None:
+            what = f"the line has more than {LINE_BYTES:,} bytes and was skipped"
+            self._hold(Refused(None, ProtocolError(what)), 0)
+        elif line.strip():
+            self._hold(understood(line), len(line))
 
     def _chunk(self) -> bytes:
         try:
