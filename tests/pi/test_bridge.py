@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import psutil
 import pytest
 
+import repository
 from pi_team._version import __version__
+from pi_team.hosts.pi import translation
 from pi_team.hosts.pi.wire import (
     HELD_BYTES,
     LINE_BYTES,
@@ -408,6 +411,38 @@ def test_a_host_that_does_not_read_lets_nothing_pile_up(bridge: Open) -> None:
         assert written < 2 * HELD_BYTES
     assert psutil.Process(host.popen.pid).memory_info().rss < 80_000_000
     stopped.set()
+
+
+@pytest.mark.slow
+def test_without_a_watch_it_polls(bridge: Open) -> None:
+    """The system has no watches left: nothing is said of it, and messages come within two seconds."""
+    script = (
+        "import pi_team.mailbox as m\n"
+        "def changes(self, team): raise OSError(28, 'no watches left')\n"
+        "m.Mailbox.changes = changes\n"
+        "from pi_team.hosts.pi.bridge import main\n"
+        "main()\n"
+    )
+    alice, bob = bridge("a"), bridge("b", command=[sys.executable, "-c", script])
+    alice.team("create crew")
+    alice.team("join crew alice")
+    bob.team("join crew bob")
+    alice.team("send bob Fix it")
+    assert bob.method("deliver")["details"]["subject"] == "Fix it"
+    assert not [line for line in bob.lines if line.get("params", {}).get("level") in {"warning", "error"}]
+
+
+# --- the document
+
+
+def test_the_document_names_every_message() -> None:
+    """A method came or went, and docs/session.md does not tell hosts."""
+    text = repository.text("docs/session.md").partition("## The bridge")[2]
+    described = set(re.findall(r"^\| `([a-z]+) \{", text, re.MULTILINE))
+    own = set(re.findall(r"\"(ready|deliver|confirm)\", ", repository.text("pi_team/hosts/pi/bridge.py")))
+    told = set(re.findall(r'"method": "([a-z]+)"', repository.text("pi_team/hosts/pi/translation.py")))
+    assert len(own) == 3
+    assert described == {"hello", *translation.EVENTS, *own, *told}
 
 
 # --- cost

@@ -202,6 +202,16 @@ def test_the_inbox_takes_nothing_and_is_capped(alice: Host, bob: Host) -> None:
     assert {message.state for message in bob.messages()} == {"pending"}
 
 
+def test_the_inbox_says_how_a_request_ended(alice: Host, bob: Host) -> None:
+    """A request whose turn has failed was called completed, as the record calls what has a result."""
+    alice.team("send bob Fix the parser")
+    bob.poll()
+    bob.settle(None, "error", "no credit")
+    request, result = shown(alice.team("inbox"))
+    assert "  request  alice → bob  failed: Fix the parser" in request
+    assert "  result   bob → alice  failed, not delivered yet: Fix the parser" in result
+
+
 def test_status_says_what_the_session_does_and_who_owes_whom(alice: Host, bob: Host) -> None:
     """With the automatic turns so far."""
     alice.team("send bob Fix the parser")

@@ -212,6 +212,26 @@ def test_notes_whose_answer_was_lost_are_shown(alice: Host, bob: Host) -> None:
     assert of(Show, bob.poll()) == []
 
 
+def test_a_send_whose_answer_was_lost(alice: Host, bob: Host) -> None:
+    """The model is told to look before it sends again, and sees there that it is queued."""
+    lose_answer(alice, "not yet installed")
+    answer = alice.tool("team_send", to="bob", kind="request", subject="Fix", body="it")
+    assert answer["text"].startswith("Refused (OUTCOME_UNKNOWN): ")
+    assert "Look with team_status before you send it again." in answer["text"]
+    alice.fs.forget()
+    items = alice.tool("team_status")["details"]["emitted"]["items"]
+    assert [item["subject"] for item in items] == ["Fix"]
+    assert bob.state == "receiving"
+
+
+@pytest.mark.parametrize("how", LOSE_ANSWER)
+def test_a_poll_completes_what_a_dead_writer_left(alice: Host, bob: Host, how: str) -> None:
+    """Linked and never installed: the recipient's next look completes it, and takes the request."""
+    lose_answer(alice, how)
+    alice.team("send bob Fix the parser")
+    assert of(Deliver, bob.poll())
+
+
 # --- lost memberships
 
 
