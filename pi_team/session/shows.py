@@ -11,7 +11,7 @@ from pi_team.session.peer_text import bounded, identifier, line, tail
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pi_team.domain.model import Message, MessageState
+    from pi_team.domain.model import Message, MessageState, Outcome
     from pi_team.domain.views import RosterEntry, Snapshot
 
 _TAKEN: Final[dict[MessageState, str]] = {
@@ -92,8 +92,11 @@ def roster(snapshot: Snapshot) -> dict[str, Any]:
     return entry("roster", title, capped(lines, bounds.ROSTER_ENTRIES))
 
 
-def _message_row(message: Message, short_id: str) -> tuple[str, ...]:
-    said = message.state if message.report is None else f"{message.report.outcome}, {_TAKEN[message.state]}"
+def _message_row(message: Message, short_id: str, outcome: Outcome | None) -> tuple[str, ...]:
+    """A message on one line; `outcome` is that of its result, where it is a request that has one."""
+    said: str = outcome or message.state
+    if message.report is not None:
+        said = f"{message.report.outcome}, {_TAKEN[message.state]}"
     return (
         clock_time(message.created),
         identifier(short_id),
@@ -109,7 +112,12 @@ def inbox(snapshot: Snapshot) -> dict[str, Any]:
     short = short_ids(message.id for message in snapshot.messages)
     earlier = len(snapshot.messages) - len(messages)
     title = f"The last {plural(len(messages), 'message')} of {snapshot.alias} in {snapshot.team}"
-    lines = aligned([_message_row(message, short[message.id]) for message in messages])
+    outcomes = {
+        message.parent_id: message.report.outcome
+        for message in snapshot.messages
+        if message.report is not None
+    }
+    lines = aligned([_message_row(each, short[each.id], outcomes.get(each.id)) for each in messages])
     if not messages:
         title = f"No messages of {snapshot.alias} in {snapshot.team} yet"
     if earlier:
