@@ -482,7 +482,7 @@ def test_each_fault_is_named_and_mended_by_its_command(code: str, plant: Any, ag
     ("code", "value"),
     [
         ("PI_CONFLICT", {"extensions": [EXTENSION], "packages": ["npm:pi-team"]}),
-        ("PI_SETTINGS", {"extensions": [EXTENSION, f"-{EXTENSION}/index.ts"]}),
+        ("PI_SETTINGS", {"extensions": [EXTENSION, f"-{EXTENSION}/pi-team.ts"]}),
         ("PI_SETTINGS", {"extensions": {}}),
     ],
 )

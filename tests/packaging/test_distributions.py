@@ -60,7 +60,7 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     package = {name for name in repository.files() if name.startswith("pi_team/")}
     assert "pi_team/py.typed" in package
     extension = {name for name in package if name.startswith("pi_team/hosts/pi/extension/")}
-    assert {"index.ts", "package.json"} <= {name.rsplit("/", 1)[1] for name in extension}
+    assert {"pi-team.ts", "package.json"} <= {name.rsplit("/", 1)[1] for name in extension}
     about = {f"{NAME}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
     assert names == package | about | {f"{NAME}.dist-info/licenses/LICENSE"}
 
@@ -70,7 +70,7 @@ def test_the_sdist_has_what_the_tests_need(built: Path) -> None:
     with tarfile.open(built / f"{NAME}.tar.gz") as archive:
         names = {member.name.removeprefix(f"{NAME}/") for member in archive.getmembers() if member.isfile()}
     assert names - {"PKG-INFO"} == set(repository.files())
-    assert "pi_team/hosts/pi/extension/index.ts" in names
+    assert "pi_team/hosts/pi/extension/pi-team.ts" in names
 
 
 def test_the_metadata_is_complete(metadata: Message) -> None:

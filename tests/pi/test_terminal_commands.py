@@ -39,6 +39,7 @@ def offered(pi: TerminalPi, typed: str, *labels: str) -> list[str]:
 def test_help_and_refusals_say_what_to_do(start_terminal: StartTerminal) -> None:
     """A person who knows nothing but `/team` is left alone, or Pi ends on what they mistyped."""
     pi = seat(start_terminal, "fake-1")
+    in_order(pi.text(), "[Extensions]", "pi-team.ts")  # what Pi calls it is the file's name
     pi.submit("/team")
     screen = pi.until("First /team create TEAM")
     for name, usage in COMMANDS.items():

@@ -116,7 +116,7 @@ def test_the_manifest_says_what_pi_has_to_know() -> None:
     assert manifest["version"] == pi_team.__version__
     assert manifest["type"] == "module"
     assert "pi-package" in manifest["keywords"]
-    assert manifest["pi"] == {"extensions": ["./index.ts"], "changelogPath": ""}
+    assert manifest["pi"] == {"extensions": ["./pi-team.ts"], "changelogPath": ""}
     assert manifest["peerDependencies"] == {
         name: "*" for name in sorted(PUBLIC) if not name.startswith("node:")
     }

@@ -85,7 +85,7 @@ def _extension(
         message = f"{path} does not name the extension that was installed, {extension}"
         yield Finding(PiSettings.code, "", path, message, _INSTALL)
     for named in listed:
-        if not os.path.isfile(os.path.join(named, "index.ts")):
+        if not os.path.isfile(os.path.join(named, "pi-team.ts")):
             message = f"{path} names an extension that is gone: {named}"
             yield Finding(PiSettings.code, "", path, message, _INSTALL)
         elif (switch := settings.switch_off(named)) is not None:

@@ -287,7 +287,7 @@ def require_durable() -> None:
         raise PiEnvironment(
             f"this Python environment lies in {cache}, a cache that is emptied without notice"
         )
-    if not sys.executable or not os.path.isfile(os.path.join(EXTENSION, "index.ts")):
+    if not sys.executable or not os.path.isfile(os.path.join(EXTENSION, "pi-team.ts")):
         raise PiEnvironment(f"there is no extension in {EXTENSION}, or no Python to run")
     if _PATTERNS & set(EXTENSION) or not EXTENSION.isprintable():
         raise PiEnvironment(f"Pi cannot load from {EXTENSION!r}: it reads such a path as a pattern")
