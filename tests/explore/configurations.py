@@ -23,6 +23,7 @@ ORDINARY: Final = (
     directories.deleting(1),
     restoring.restoring(),
     damage.damaging(),
+    scenarios.twice_cut(scenarios.writers(2, 1, bound=None)),
 )
 """About a minute of one core that is idle; three writers with a bound of 3 take another one alone."""
 THOROUGH: Final = (
@@ -40,4 +41,6 @@ THOROUGH: Final = (
     restoring.restoring(3, writes=2),
     damage.damaging(3, writes=2),
     damage.damaging(2, restorers=2),
+    scenarios.twice_cut(scenarios.adopting(2, bound=2)),
+    scenarios.twice_cut(scenarios.skipping(2, bound=2)),
 )

@@ -67,7 +67,7 @@ class WithoutSync:
         return getattr(self._fs, name)
 
 
-def _unsynced(method: str, descriptor: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+def unsynced(method: str, descriptor: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
     """A method of the publisher that does not sync a directory of the team."""
     real = getattr(Publisher, method)
 
@@ -289,7 +289,7 @@ CONTROLS: Final = (
     Control(
         "no-step-6",
         "step 6 before step 8, and the helper's `fsync`",
-        _unsynced("install", "revisions_fd"),
+        unsynced("install", "revisions_fd"),
         lambda: scenarios.writers(2, 1),
         "Shown",
         by_power_cut=True,
@@ -297,7 +297,7 @@ CONTROLS: Final = (
     Control(
         "helper-without-fsync",
         "step 6 before step 8, and the helper's `fsync`",
-        _unsynced("scan", "revisions_fd"),
+        unsynced("scan", "revisions_fd"),
         lambda: scenarios.writers(2, 1),
         "Shown",
         by_power_cut=True,
@@ -305,7 +305,7 @@ CONTROLS: Final = (
     Control(
         "no-step-9-fsync",
         "the `fsync` in step 9",
-        _unsynced("_prune", "fd"),
+        unsynced("_prune", "fd"),
         lambda: scenarios.pruning(2),
         "Shown",
         by_power_cut=True,

@@ -37,6 +37,7 @@ class Found:
         schedule: the steps from the beginning.
         stopped: whether everybody stopped after the last of them, and it was seen in the recovery.
         lost: what a power cut took then; None where there was none.
+        again: how a fresh process died after that, in words; "" where it did not.
     """
 
     invariant: str
@@ -44,6 +45,7 @@ class Found:
     schedule: list[Action]
     stopped: bool = False
     lost: tuple[str, ...] | None = None
+    again: str = ""
 
 
 @attrs.define
@@ -188,8 +190,8 @@ class Explorer:
         if self.prune and not self.report.found:
             self.report.schedules = self._count_schedules()
         self.report.runs = self.system.runs
-        self.report.recoveries = self.system.recoveries
-        self.report.cut_states = self.system.cut_states
+        self.report.recoveries = self.system.recoveries.recovered
+        self.report.cut_states = self.system.recoveries.cut_states
         return self.report
 
     def _search(self) -> None:
@@ -275,7 +277,7 @@ class Explorer:
         self.report.crash_points += 1
         broken = self.system.stop_everybody(world, facts)
         if broken:
-            self._found(broken[0], number, stopped=True, lost=broken[1])
+            self._found(broken.violation, number, stopped=True, lost=broken.lost, again=broken.again)
 
     def _found(
         self,
@@ -285,10 +287,11 @@ class Explorer:
         *,
         stopped: bool = False,
         lost: tuple[str, ...] | None = None,
+        again: str = "",
     ) -> None:
         self.report.begun += 1
         schedule = [*self._states.schedule(number), *([action] if action else [])]
-        self.report.found = Found(violation.invariant, str(violation), schedule, stopped, lost)
+        self.report.found = Found(violation.invariant, str(violation), schedule, stopped, lost, again)
 
     def _count_schedules(self) -> int:
         """How many complete schedules within the bound the visited states stand for."""

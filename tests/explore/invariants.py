@@ -164,9 +164,9 @@ class PublicationJudge:
         self._check_items(shown, facts)
         if record != shown:
             raise Violation("CaughtUp", f"a look shows {shown}, the record is {record}")
-        if last.count(RECOVERY) != 1 or last_revision <= shown_revision:
+        if last.count(outcome.item) != 1 or last_revision <= shown_revision:
             raise Violation("Durable", f"a write after {shown} is acknowledged and made {last}")
-        if last != (*shown, RECOVERY):
+        if last != (*shown, outcome.item):
             raise Violation("CaughtUp", f"a look shows {shown}, and a write after it made {last}")
 
     def _check_items(self, items: Items, facts: Facts) -> None:

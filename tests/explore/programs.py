@@ -130,26 +130,28 @@ def looks(count: int, kept: int) -> Operation:
     return Operation("", run)
 
 
-def recover(name: str, fs: Recorder) -> Outcome:
-    """A fresh process looks, and then writes; `detail` is what it saw, and the items at its end."""
-    ended: list[Outcome] = []
-    with ending(ended, ""):
-        process = Process(fs, name, 1_000)
-        reader = process.reader()
-        try:
-            shown = reader.read()
-            with process.open() as team:
-                record = process.publisher.read(team, ListCodec())
-            process.append("recovery", process.patience(0.05))
-            last = reader.read()
-        finally:
-            reader.close()
-        ended.append(
-            Outcome(
-                "acknowledged", "", (shown.value, record.value, last.value, shown.revision, last.revision)
-            )
-        )
-    return ended[0]
+def recovering(item: str) -> Operation:
+    """A fresh process looks, shows that, and writes `item`; its `detail` is what it saw before and after."""
+
+    def run(name: str, fs: Recorder) -> Outcome:
+        ended: list[Outcome] = []
+        with ending(ended, ""):
+            process = Process(fs, name, 1_000)
+            reader = process.reader()
+            try:
+                shown = reader.read()
+                fs.tell(shown.value)
+                with process.open() as team:
+                    record = process.publisher.read(team, ListCodec())
+                process.append(item, process.patience(0.05))
+                last = reader.read()
+            finally:
+                reader.close()
+            found = (shown.value, record.value, last.value, shown.revision, last.revision)
+            ended.append(Outcome("acknowledged", item, found))
+        return ended[0]
+
+    return Operation(item, run)
 
 
 def create(team: str) -> Operation:
@@ -196,4 +198,5 @@ def _on_directory(label: str, do: Callable[[Process, Patience], None]) -> Operat
     return Operation(label, run)
 
 
-RECOVERY: Final = Operation("recovery", recover)
+RECOVERY: Final = recovering("recovery")
+AGAIN: Final = recovering("again")

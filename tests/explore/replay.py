@@ -38,9 +38,9 @@ def replay(scenario: Scenario, lines: Sequence[str]) -> Violation | None:
         system = System(scenario)
         world = system.start()
         try:
-            for line in lines:
+            for nth, line in enumerate(lines):
                 if line == STOPPED or line.startswith(_CUT):
-                    return _stop(system, world, line)
+                    return _stop(system, world, line, "".join(lines[nth + 1 :]))
                 world = _play(system, world, line)
         except Violation as violation:
             return violation
@@ -65,13 +65,11 @@ def _play(system: System, world: World, line: str) -> World:
         world = system.step(world, Action(actor, RUN))
 
 
-def _stop(system: System, world: World, line: str) -> Violation | None:
-    facts = system.facts(world)
-    if line == STOPPED:
-        broken = system.stop_everybody(world, facts)
-        return broken[0] if broken and broken[1] is None else None
-    wanted = tuple(filter(None, line.removeprefix(_CUT).removeprefix(": ").split("; ")))
-    return system.cut_power(world, facts, wanted)
+def _stop(system: System, world: World, line: str, again: str) -> Violation | None:
+    lost = None
+    if line != STOPPED:
+        lost = tuple(filter(None, line.removeprefix(_CUT).removeprefix(": ").split("; ")))
+    return system.recoveries.replay(world.disk, system.facts(world), lost, again)
 
 
 def _call(world: World, actor: int) -> str:
@@ -108,6 +106,8 @@ def story(scenario: Scenario, found: Found) -> list[str]:
                 lines.append(f"{system.names[actor]} {_UNTIL} {calls[-1]}{again}")
     if found.stopped:
         lines.append(STOPPED if found.lost is None else f"{_CUT}: {'; '.join(found.lost)}")
+    if found.again:
+        lines.append(found.again)
     return lines
 
 
@@ -158,8 +158,9 @@ def _try(system: System, found: Found, schedule: list[Action]) -> Found | None:
     broken = system.stop_everybody(world, system.facts(world))
     if (
         broken is None
-        or broken[0].invariant != found.invariant
-        or (broken[1] is None) != (found.lost is None)
+        or broken.violation.invariant != found.invariant
+        or (broken.lost is None, not broken.again) != (found.lost is None, not found.again)
     ):
         return None
-    return Found(found.invariant, str(broken[0]), schedule, stopped=True, lost=broken[1])
+    text = str(broken.violation)
+    return Found(found.invariant, text, schedule, stopped=True, lost=broken.lost, again=broken.again)

@@ -16,8 +16,8 @@ sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "support"), os.path.join(HER
 
 import configurations  # noqa: E402 - the line above puts it on the path
 import controls  # noqa: E402
+import further_controls  # noqa: E402
 import replay  # noqa: E402
-import restoring_controls  # noqa: E402
 from explorer import Explorer, Report  # noqa: E402
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--control", metavar="NAME", help="only this control, or `all`; a list with `list`")
     options = parser.parse_args(arguments)
-    every = controls.CONTROLS + restoring_controls.CONTROLS
+    every = controls.CONTROLS + further_controls.CONTROLS
     names = [control.name for control in every]
     if options.control == "list":
         print("\n".join(names))

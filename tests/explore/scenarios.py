@@ -49,6 +49,11 @@ def _writes(name: str, count: int, kept: int) -> list[programs.Operation]:
     return [programs.write(f"{name}{number}", kept) for number in range(1, count + 1)]
 
 
+def twice_cut(scenario: Scenario) -> Scenario:
+    """The same, and who comes after the crash or the power cut dies too, before each of its calls."""
+    return attrs.evolve(scenario, name=f"{scenario.name}, cut twice", again=programs.AGAIN)
+
+
 def pruning(writes: int, *, bound: int | None = 3) -> Scenario:
     """A writer against one that prunes: the history keeps one revision below the newest."""
     return Scenario(

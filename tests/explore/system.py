@@ -10,7 +10,8 @@ import attrs
 from behaviour import Behaviour, Node, Outcome
 from calls import FAIL, FAIL_AFTER, RUN, is_local, is_silent, perform, variants
 from invariants import Facts, Violation
-from powercut import persisted, synced
+from powercut import persisted
+from recoveries import Broken, Recoveries
 from simulation import SimulatedFileSystem
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Scenario:
         programs: the operations of each process, by its name.
         judge: makes the invariants anew.
         recovery: what a fresh process does after a crash.
+        again: what another does where that one dies too, before each of its calls; None where it does not.
         bound: preemptions, at most; None for all schedules.
         crashes: processes that crash while others go on.
         faults: calls that fail with EIO.
@@ -74,6 +76,7 @@ class Scenario:
     loses: Callable[[Disk], Iterator[tuple[Disk, tuple[str, ...]]]] = persisted
     directories_stay: bool = True
     reduce: bool = True
+    again: Operation | None = None
 
 
 class Actor(NamedTuple):
@@ -112,17 +115,12 @@ class System:
         self.names = tuple(scenario.programs)
         self.judge = scenario.judge()
         self._behaviours: dict[tuple[int, int, int], Behaviour] = {}
-        self._recovery = Behaviour(lambda fs: scenario.recovery.run("recovery", fs), "recovery")
+        self.recoveries = Recoveries(scenario, self.judge, self._identify)
         self._disks: dict[bytes, int] = {}
         self._things: dict[object, int] = {}
         self._actors: dict[object, int] = {}
-        self._recovered: dict[int, Outcome] = {}
-        self._left: dict[int, list[tuple[Outcome, tuple[str, ...]]]] = {}
         self._lasting: dict[object, int] = {}
         self._lasting_ids: dict[int, int] = {}
-        self._stopped: dict[int, Outcome] = {}
-        self._judged: set[tuple[int, Facts]] = set()
-        self.cut_states = 0
         self.silent = 0
 
     # --- steps
@@ -275,51 +273,11 @@ class System:
             )
         return self._lasting_ids[world.disk_id]
 
-    def stop_everybody(self, world: World, facts: Facts) -> tuple[Violation, tuple[str, ...] | None] | None:
-        """All processes stop for ever in this state, and then the power is cut besides.
-
-        Returns:
-            The first violation, and what the cut took; None where there was no cut.
-        """
-        lasting = self._lasting_id(world)
-        if lasting not in self._stopped:
-            self._stopped[lasting] = self._recover(synced(world.disk))
-            self._left[lasting] = [
-                (self._recover(disk), lost)
-                for disk, lost in (self.scenario.loses(world.disk) if self.scenario.cuts else ())
-            ]
-        self.cut_states += len(self._left[lasting])
-        if (lasting, facts) not in self._judged:
-            for outcome, lost in ((self._stopped[lasting], None), *self._left[lasting]):
-                try:
-                    self.judge.after_recovery(outcome, facts)
-                except Violation as violation:
-                    return violation, lost
-            self._judged.add((lasting, facts))
-        return None
-
-    def cut_power(self, world: World, facts: Facts, lost: tuple[str, ...]) -> Violation | None:
-        """The power is cut in this state and takes just that; what it breaks."""
-        for disk, words in self.scenario.loses(world.disk):
-            if words == lost:
-                try:
-                    self.judge.after_recovery(self._recover(disk), facts)
-                except Violation as violation:
-                    return violation
-        return None
-
-    def _recover(self, disk: Disk) -> Outcome:
-        disk_id = self._identify(disk)
-        if disk_id not in self._recovered:
-            self._recovered[disk_id] = self._recovery.alone(SimulatedFileSystem(disk))
-        return self._recovered[disk_id]
-
-    @property
-    def recoveries(self) -> int:
-        """How many disks were recovered."""
-        return len(self._recovered)
+    def stop_everybody(self, world: World, facts: Facts) -> Broken | None:
+        """All processes stop for ever in this state, and then the power is cut besides; what breaks first."""
+        return self.recoveries.judge(world.disk, self._lasting_id(world), facts)
 
     @property
     def runs(self) -> int:
         """How often the code under test was run."""
-        return self._recovery.runs + sum(behaviour.runs for behaviour in self._behaviours.values())
+        return self.recoveries.runs + sum(behaviour.runs for behaviour in self._behaviours.values())

@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 import configurations
+import further_controls
 import replay
 import scenarios
 from configurations import ORDINARY, THOROUGH
@@ -41,6 +42,7 @@ STATES = {
     "1 writer, delete and create": 2_840,
     "1 writer, 1, and a revision restored": 4_896,
     "1 writer, 1, a damaged record restored": 5_990,
+    "2 writers, 1 each, cut twice": 2_087,
 }
 
 
@@ -137,6 +139,22 @@ def test_power_cut_is_replayed() -> None:
         "the power fails: state.json is still .planted-2.planter.tmp",
     ]
     assert replay.replay(scenarios.writers(2, 1), lines) is None
+
+
+def test_what_only_a_second_power_cut_shows_is_found_and_replayed() -> None:
+    """Who comes after a power cut does without step 6: one cut shows nothing, two do."""
+    control = next(one for one in further_controls.CONTROLS if one.name == "fresh-without-step-6")
+    with control.dropped():
+        scenario = control.scenario()
+        assert Explorer(attrs.evolve(scenario, again=None, bound=1)).run().found is None
+        report = Explorer(scenario).run()
+        assert report.found is not None
+        lines = replay.story(scenario, replay.shrunk(scenario, report.found))
+        assert lines[-1].startswith("a fresh process until ")
+        violation = replay.replay(scenario, lines)
+    assert violation is not None
+    assert violation.invariant == control.invariant
+    assert replay.replay(control.scenario(), lines[:-1]) is None
 
 
 @pytest.mark.parametrize("line", ["a until mkdir nowhere", "a does something"])

@@ -9,14 +9,14 @@ import attrs
 import pytest
 
 import controls
-import restoring_controls
+import further_controls
 import run
 from controls import CONTROLS, Control
 
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
 
-@pytest.mark.parametrize("control", CONTROLS + restoring_controls.CONTROLS, ids=lambda control: control.name)
+@pytest.mark.parametrize("control", CONTROLS + further_controls.CONTROLS, ids=lambda control: control.name)
 def test_code_without_a_rule_is_caught(control: Control) -> None:
     """By the invariant that the rule is for; and, where a power cut is to show it, by nothing but that."""
     assert not controls.run(control).fault

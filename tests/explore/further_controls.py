@@ -1,20 +1,29 @@
-"""The real code with one rule of a recovery taken out (docs/protocol.md, "Recovery"), as in `controls`."""
+"""The real code with one rule taken out that shows in a recovery only, as in `controls`.
+
+Most are of docs/protocol.md, "Recovery".
+"""
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
 import attrs
 
+import controls
 import damage
+import programs
+import scenarios
 from controls import Control, WithoutSync
 from pi_team.record import recovery
 from pi_team.record.publication import Publisher
+from programs import Operation
 
 if TYPE_CHECKING:
-    import contextlib
+    from collections.abc import Iterator
 
+    from behaviour import Outcome, Recorder
     from pi_team.record.directory import TeamDirectory
     from system import Scenario
 
@@ -39,6 +48,19 @@ def _unsynced_at_last() -> contextlib.AbstractContextManager[Any]:
     return mock.patch.object(Publisher, "install", install)
 
 
+@contextlib.contextmanager
+def _fresh_unsynced() -> Iterator[None]:
+    """Who comes after a power cut does not sync its links."""
+    real = programs.RECOVERY
+
+    def run(name: str, fs: Recorder) -> Outcome:
+        with controls.unsynced("install", "revisions_fd")():
+            return real.run(name, fs)
+
+    with mock.patch.object(programs, "RECOVERY", Operation(real.label, run)):
+        yield
+
+
 def _without_cuts() -> Scenario:
     return attrs.evolve(damage.damaging(), cuts=False)
 
@@ -61,6 +83,14 @@ CONTROLS: Final = (
         _unsynced_at_last,
         damage.damaging,
         "Mended",
+        by_power_cut=True,
+    ),
+    Control(
+        "fresh-without-step-6",
+        "step 6 before step 8, of who comes after a power cut",
+        _fresh_unsynced,
+        lambda: scenarios.twice_cut(scenarios.writers(2, 1)),
+        "Durable",
         by_power_cut=True,
     ),
 )
