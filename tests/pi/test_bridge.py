@@ -371,19 +371,19 @@ def test_what_the_terminal_sends_to_all_does_not_end_it(bridge: Open, number: in
 def test_an_unused_bridge_ends_by_itself(bridge: Open) -> None:
     """In no team, and nobody asks for anything for a minute (here: a moment)."""
     script = "import pi_team.hosts.pi.bridge as b\nb.IDLE_LIFETIME = 0.3\nb.main()\n"
-    host = bridge("s", command=[sys.executable, "-c", script])
+    host = bridge("s", hello=False, command=[sys.executable, "-c", script])
     assert host.popen.wait(PATIENCE) == 0
 
 
 @pytest.mark.slow
 def test_a_member_stays_however_long_nobody_asks(bridge: Open) -> None:
     """With the same impatience: it polls and sends its heartbeats."""
-    script = "import pi_team.hosts.pi.bridge as b\nb.IDLE_LIFETIME = 0.3\nb.main()\n"
+    script = "import pi_team.hosts.pi.bridge as b\nb.IDLE_LIFETIME = 2.0\nb.main()\n"
     host = bridge("s", command=[sys.executable, "-c", script])
     host.team("create crew")
     host.team("join crew alice")
     with pytest.raises(subprocess.TimeoutExpired):
-        host.popen.wait(1.0)
+        host.popen.wait(3.0)
     assert host.team("members")["result"] == {}
 
 
