@@ -62,7 +62,7 @@ def test_a_pi_that_is_killed_at_work(
     crew.has(kind="result", body="Done.")
     crew.until(lambda view: all(message.state in {"completed", "interrupted"} for message in view.messages))
     assert len(crew.messages(kind="result")) == 2
-    assert again.memberships[-1]["paused"] is None
+    again.eventually(lambda: again.memberships[-1]["paused"] is None)
 
 
 @pytest.mark.parametrize("ending", [psutil.Process.kill, psutil.Process.terminate])
