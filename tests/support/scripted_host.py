@@ -96,9 +96,7 @@ class Host:
         self.name = name
         self.fs = InterposedFileSystem()
         self.mailbox = Mailbox(path, filesystem=self.fs, clock=clock, patience=0.5)
-        self.session = Session(
-            session or f"session-{name}", f"/{name}/project", process or this_process()
-        )
+        self.session = Session(session or f"session-{name}", f"/{name}/project", process or this_process())
         self.clock = clock
         self.controller = Controller(self.mailbox, self.session, clock, cap)
         self.ready = READY
