@@ -82,6 +82,19 @@ def test_every_code_that_is_mentioned_exists() -> None:
     assert named <= codes
 
 
+def test_what_the_troubleshooting_of_pi_quotes_is_said() -> None:
+    """A message was reworded, and whoever looks for what they see finds nothing."""
+    sources = [
+        name for name in repository.files() if name.startswith("pi_team/") and name[-3:] in {".py", ".ts"}
+    ]
+    said = re.sub(r'"\s*\+?\s*f?"', "", "".join(map(repository.text, sources)))
+    table = repository.text("docs/pi.md").partition("## When something is not as expected")[2]
+    symptoms = re.findall(r"`([^`]+)`", " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)))
+    parts = [part.strip() for symptom in symptoms for part in symptom.split("…") if part.strip()]
+    assert len(parts) > 10
+    assert [part for part in parts if part not in said and part != "/team"] == []
+
+
 def test_the_two_commands_stand_there_once() -> None:
     """What sets up and runs the demo and the tests; `.ci/run` takes the latter from here."""
     lines = "".join(_fences("sh")).splitlines()

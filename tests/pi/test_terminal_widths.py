@@ -125,5 +125,6 @@ def test_terminal_sequences_of_peers_reach_no_terminal(
     assert_fits(coder.lines(), 100)
     for hidden in ("owned", "example.invalid", "31m", "1049"):
         assert hidden not in screen
+    assert "owned" not in coder._screen.title
     assert "owned" not in model_server.asked("fake-1", 2).context
     assert coder.quit() == 0
