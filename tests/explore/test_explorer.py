@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 import configurations
+import damage
 import further_controls
 import replay
 import scenarios
@@ -155,6 +156,29 @@ def test_what_only_a_second_power_cut_shows_is_found_and_replayed() -> None:
     assert violation is not None
     assert violation.invariant == control.invariant
     assert replay.replay(control.scenario(), lines[:-1]) is None
+
+
+TWO_RESTORE = [
+    "d until rename .junk -> state.json",
+    "r until stat state.json for the 2th time",
+    "s until stat state.json.damaged-3",
+    "r until rename .r1.r.tmp -> state.json",
+    "s until open_read 4.json",
+    "a until rename .a1.a.tmp -> state.json",
+    "s until unlink 4.json",
+    "the power fails: state.json is still .r1.r.tmp",
+]
+
+
+def test_limit_of_two_recoveries_at_once() -> None:
+    """Known not to hold, and only without locks: the second of two recoveries takes its slot back too late.
+
+    It finds the record restored by the first and removes its slot. Meanwhile a writer has installed that and
+    built on it. A power cut then puts the record back, and what the writer published has no parent any longer.
+    """
+    violation = replay.replay(damage.damaging(3, restorers=2), TWO_RESTORE)
+    assert violation is not None
+    assert violation.invariant == "Shown"
 
 
 @pytest.mark.parametrize("line", ["a until mkdir nowhere", "a does something"])
