@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pi_host.terminal import StartTerminal, TerminalPi
     from pi_team_host.team import Team
 
+MENU_ROOM: Final = 44
+"""Characters that Pi's menu has for a description where the terminal is 80 wide."""
 ASKING: Final = """
 const { completed, usage } = await import(process.argv[1]);
 const items = [true, false].map((joined) => completed("", joined));
@@ -39,7 +41,7 @@ def offered(pi: TerminalPi, typed: str, *labels: str) -> list[str]:
 def test_help_and_refusals_say_what_to_do(start_terminal: StartTerminal) -> None:
     """A person who knows nothing but `/team` is left alone, or Pi ends on what they mistyped."""
     pi = seat(start_terminal, "fake-1")
-    in_order(pi.text(), "[Extensions]", "pi-team.ts")  # what Pi calls it is the file's name
+    in_order(pi.until("[Extensions]"), "[Extensions]", "pi-team.ts")  # what Pi calls it is the file's name
     pi.submit("/team")
     screen = pi.until("First /team create TEAM")
     for name, usage in COMMANDS.items():
@@ -186,6 +188,7 @@ def test_the_extension_knows_the_commands_that_there_are(extension_says: Any) ->
     )
     assert [*joined.items()] == [(name, usage.says) for name, usage in COMMANDS.items()]
     assert [*detached] == [name for name, usage in COMMANDS.items() if not usage.joined]
+    assert all(len(item["description"]) <= MENU_ROOM for item in extension_says["items"][0])
     assert extension_says["complete"] is None
     lines = extension_says["usage"]["lines"]
     arguments = [" ".join(("/team", name, *usage.arguments)) for name, usage in COMMANDS.items()]
