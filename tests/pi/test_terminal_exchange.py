@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pi_host.model_server import Call, Reply
-from pi_team_host.terminals import in_order, seat_member, shows, widget
+from pi_team_host.terminals import in_order, seat, seat_member, shows, widget
 
 if TYPE_CHECKING:
     from pi_host.home import PiHome
@@ -133,3 +133,30 @@ def test_taking_over_and_stopping_interrupt_the_work(
     assert all("secret" not in message.body for message in crew.messages())
     coder.submit("/team resume")
     shows(coder, "receiving")
+
+
+def test_whoever_comes_back_finds_everything_again(
+    start_terminal: StartTerminal, crew: Team, model_server: ModelServer
+) -> None:
+    """After a restart the messages looked otherwise or were gone, or the session was no member."""
+    coder = seat_member(start_terminal, "fake-2", "coder")
+    boss = crew.join("boss")
+    boss.send("coder", "The build server\nis down.", kind="note", subject="FYI")
+    coder.until("is down.")
+    model_server.script("fake-2", "It is mended.")
+    crew.result_of(boss.send("coder", LONG, subject="Mend it"))
+    coder.submit("/team pause")
+    shows(coder, "crew/coder · paused")
+    before = [line for line in coder.lines() if "boss →" in line or "mended" in line or "down." in line]
+    assert len(before) == 4
+    assert coder.quit() == 0
+    assert crew.displayed("coder") == "offline"
+
+    waiting = boss.send("coder", "Something else")
+    again = seat(start_terminal, "fake-2", "--continue")
+    again.until("Back in crew as coder")
+    shows(again, "crew/coder · paused", "1 queued")
+    assert [line for line in again.lines() if line in before] == before
+    model_server.script("fake-2", "Done as well.")
+    again.submit("/team resume")
+    assert crew.result_of(waiting).body == "Done as well."

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pi_host.terminal import StartTerminal, TerminalPi
 
 
-def seat(start: StartTerminal, model: str | None, **options: Any) -> TerminalPi:
-    """A terminal in which Pi runs with the extension and waits for a person."""
+def seat(start: StartTerminal, model: str | None, *words: str, **options: Any) -> TerminalPi:
+    """A terminal in which Pi runs with the extension and waits for a person; `words` go to Pi."""
     env = {"PI_TEAM_PYTHON": sys.executable, **options.pop("env", {})}
-    pi = start(extensions=[EXTENSION], model=model, env=env, **options)
+    pi = start(*words, extensions=[EXTENSION], model=model, env=env, **options)
     pi.until("──")
     return pi
 
