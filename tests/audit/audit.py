@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shlex
 import signal
 import sys
@@ -75,6 +76,7 @@ def main(argv: Sequence[str] | None = None, rungs: Sequence[Rung] = ladder.RUNGS
         facts,
         round(time.monotonic() - began, 1),
         [report.result(ascent) for ascent in ascents],
+        round(_processor(), 1),
         len(rungs) - len(chosen),
     )
     if options.json:
@@ -83,6 +85,12 @@ def main(argv: Sequence[str] | None = None, rungs: Sequence[Rung] = ladder.RUNGS
         options.html.write_text(page.rendered(found), encoding="utf-8")
     screen.conclude(console, ascents, found)
     return found.status
+
+
+def _processor() -> float:
+    """Seconds of the processor that what was started and has ended took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -45,6 +45,7 @@ def _sums(found: Report) -> str:
         _figure("rungs hold", f"{held}&#8239;<small>of {len(found.results)}</small>")
         + _figure("controls caught", f"{caught:,}&#8239;<small>of {controls:,}</small>")
         + _figure("by the clock", _duration(found.seconds))
+        + _figure("of the processors", _duration(found.processor))
     )
 
 

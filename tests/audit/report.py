@@ -54,6 +54,7 @@ class Report:
         facts: about the machine.
         seconds: by the clock.
         results: from the bottom up.
+        processor: seconds of all cores together.
         others: rungs that nobody asked for.
     """
 
@@ -63,6 +64,7 @@ class Report:
     facts: Mapping[str, str]
     seconds: float
     results: Sequence[Result]
+    processor: float = 0.0
     others: int = 0
 
     @property

@@ -102,11 +102,7 @@ def conclude(console: Console, ascents: Sequence[Ascent], found: Report) -> None
         console.print(line, soft_wrap=True, highlight=False)
     seed = "" if found.seed is None else f", seed {found.seed}"
     facts = ", ".join((found.facts["code"], f"Python {found.facts['Python']}", found.facts["file system"]))
-    console.print(f"{found.verdict}", style="bold", highlight=False, markup=False, soft_wrap=True)
-    console.print(
-        f"{found.size}{seed}, {found.seconds:.0f} s; {facts}, {found.facts['cores']} cores",
-        style="dim",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    took = f"{found.seconds:.0f} s, {found.processor:.0f} s of the processors"
+    plain = f"{found.size}{seed}, {took}; {facts}, {found.facts['cores']} cores"
+    console.print(found.verdict, style="bold", highlight=False, markup=False, soft_wrap=True)
+    console.print(plain, style="dim", highlight=False, markup=False, soft_wrap=True)

@@ -24,6 +24,7 @@ def facts() -> dict[str, str]:
         "system": platform.platform(),
         "file system": _file_system(tempfile.gettempdir()),
         "cores": str(os.cpu_count() or 1),
+        "load": f"{os.getloadavg()[0]:.1f} at the beginning",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "begun": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
     }

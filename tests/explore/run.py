@@ -18,6 +18,7 @@ import configurations  # noqa: E402 - the line above puts it on the path
 import controls  # noqa: E402
 import further_controls  # noqa: E402
 import replay  # noqa: E402
+import scenarios  # noqa: E402
 from explorer import Explorer, Report  # noqa: E402
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Explore all schedules of the publication code.")
     parser.add_argument("--full", action="store_true", help="the larger bounds too (some minutes)")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument(
+        "--writers",
+        nargs=3,
+        type=int,
+        metavar=("COUNT", "WRITES", "BOUND"),
+        help="only that many writers, with so many writes each, up to that many preemptions",
+    )
     parser.add_argument("--control", metavar="NAME", help="only this control, or `all`; a list with `list`")
     options = parser.parse_args(arguments)
     every = controls.CONTROLS + further_controls.CONTROLS
@@ -53,6 +61,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.control not in (None, "all", *names):
         parser.error(f"no control {options.control}; there are {', '.join(names)}")
     failed = False
+    if options.writers is not None:
+        count, writes, bound = options.writers
+        return int(_explore((scenarios.writers(count, writes, bound=bound),), as_json=options.json))
     if options.control is None:
         wanted = configurations.ORDINARY + (configurations.THOROUGH if options.full else ())
         failed = _explore(wanted, as_json=options.json)
@@ -60,11 +71,11 @@ def main(arguments: list[str] | None = None) -> int:
     return int(_control(chosen, as_json=options.json, stories=options.control is not None) or failed)
 
 
-def _explore(scenarios: tuple[Scenario, ...], *, as_json: bool) -> bool:
+def _explore(wanted: tuple[Scenario, ...], *, as_json: bool) -> bool:
     if not as_json:
         print("  ".join(f"{name:{spec.rstrip(',f').split('.')[0]}}" for name, spec in _COLUMNS))
     failed = False
-    for scenario in scenarios:
+    for scenario in wanted:
         report = Explorer(scenario).run()
         row = _row(scenario, report)
         if as_json:

@@ -173,8 +173,8 @@ TWO_RESTORE = [
 def test_limit_of_two_recoveries_at_once() -> None:
     """Known not to hold, and only without locks: the second of two recoveries takes its slot back too late.
 
-    It finds the record restored by the first and removes its slot. Meanwhile a writer has installed that and
-    built on it. A power cut then puts the record back, and what the writer published has no parent any longer.
+    It finds the record restored by the first and removes its slot. Meanwhile a writer has installed that
+    and built on it. A power cut then puts the record back, and what the writer published has no parent.
     """
     violation = replay.replay(damage.damaging(3, restorers=2), TWO_RESTORE)
     assert violation is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def test_command_tells_how_a_control_was_caught(capsys: pytest.CaptureFixture[st
     printed = capsys.readouterr()
     assert re.search(r"no-step-6 .* schedules  Shown +passes +caught", printed.out)
     assert '"a until rename .a1.a.tmp -> state.json",' in printed.err
+
+
+def test_command_explores_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """For auditors: any number of writers and writes, up to any bound."""
+    assert run.main(["--json", "--writers", "2", "1", "1"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["configuration"], row["bound"], row["schedules"]) == ("2 writers, 1 each", "1", 344)
 
 
 def test_command_fails_where_a_control_is_not_caught(
