@@ -208,6 +208,21 @@ def test_each_row_of_what_a_rule_prevents_has_its_control() -> None:
             assert model.fails in expected, name
 
 
+def test_the_correspondence_names_what_there_is() -> None:
+    """Each action and each function or module of the tables is defined under that name."""
+    modules = "".join(path.read_text(encoding="utf-8") for path in SPEC.glob("*.tla"))
+    sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "pi_team").rglob("*.py")}
+    code = "".join(sources.values())
+    named = {path.stem for path in sources}
+    rows = [row for row in _rows(SPEC / "README.md", "Correspondence") if row[0].startswith("`")]
+    assert len(rows) > 20
+    for actions, places, _ in rows:
+        for action in re.findall(r"(\w+)`", actions):
+            assert re.search(rf"^(-+ MODULE )?{action}\b", modules, re.MULTILINE), action
+        for place in re.findall(r"(\w+)`", places):
+            assert place in named or re.search(rf"^ *(def|class) {place}\b", code, re.MULTILINE), place
+
+
 def test_what_needs_a_power_cut_holds_where_nothing_is_lost() -> None:
     """Else the control may fail for whatever else the dropped rule prevents."""
     controls = [model for model in MODELS if model.module == "Publication" and model.kind == "control"]
