@@ -3,11 +3,10 @@
 Safety never depends on them: a lock can be stolen from a paused holder, and the publication protocol
 is right all the same. The stable lock is a `filelock.SoftFileLock` outside the team's directory, so that
 a rename or a deletion fences stale writers without re-creating it. A process takes it by the library once;
-from then on it makes a free one itself, with the text that the library wrote, and leaves to the library what
-is there already: whether its holder is dead or its lifetime over, and taking it over then. The library reads
-/proc each time, which costs as much as everything else that a write computes.
-The compatibility lock lies inside, where peers before 0.6 look; it is a plain exclusive create, because a
-library that creates missing parents would resurrect a deleted team.
+from then on it makes a free one itself, with the text that the library wrote, and leaves what is there
+already to the library, which reads /proc each time. The compatibility lock lies inside, where peers before
+0.6 look; it is a plain exclusive create, because a library that creates missing parents would resurrect a
+deleted team.
 """
 
 from __future__ import annotations
@@ -16,9 +15,6 @@ import contextlib
 import math
 import os
 import random
-import threading
-import warnings
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pi_team.errors import Busy, RecordUnsafe
@@ -29,17 +25,14 @@ from pi_team.record.filesystem import (
     close_quietly,
     file_fault,
     open_private_dir,
-    open_private_file,
     read_all,
     storage_error,
-    unlink_quietly,
 )
+from pi_team.record.library_locks import LibraryLocks
 from pi_team.record.markers import remove_marker, take_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from filelock import SoftFileLock
 
     from pi_team.clocks import Clock
 
@@ -52,7 +45,7 @@ between only the lock's name is looked at, which costs a hundredth of an attempt
 _YOUNG: Final = 0.02
 """Age in seconds up to which a lock is taken for that of a writer at work, and the library not asked."""
 _TURNLESS: Final = 1.0
-"""Seconds without turns after one was waited for in vain: whoever has it was stopped, as a rule."""
+"""Seconds without turns once the lock was free and whoever had the turn did not take it: it was stopped."""
 _NEXT_LOOK: Final = 0.0001
 """Seconds after which whoever is next looks first whether the lock is free."""
 _FUTURE: Final = 1.0
@@ -74,13 +67,17 @@ class Patience:
         self._seconds = seconds
         self._notice = notice
 
+    def waited(self) -> float:
+        """Seconds since the operation began."""
+        return self._clock.monotonic() - self._start
+
     def wait(self, reason: str, interval: float = LOCK_POLL_INTERVAL) -> None:
         """Sleep for about `interval` seconds, at random, so that waiters do not move in step.
 
         Raises:
             Busy: the time is over.
         """
-        waited = self._clock.monotonic() - self._start
+        waited = self.waited()
         if waited >= self._seconds:
             raise Busy(f"waited {self._seconds:g} s for {reason}")
         if self._notice is not None and waited >= SLOW_NOTICE:
@@ -117,8 +114,7 @@ class Locks:
         self._owner = owner
         self._is_dead = is_dead
         self._lifetime = lifetime
-        self._local = threading.local()
-        self._text: tuple[int, bytes] | None = None
+        self._library = LibraryLocks(fs, clock, self._directory, lifetime=lifetime, is_old=self._seems_free)
         self._turnless_until = 0.0
 
     @contextlib.contextmanager
@@ -179,24 +175,11 @@ class Locks:
     def _lock_path(self, team: str) -> str:
         return f"{self._directory}/{team}.lock"
 
-    def _library_lock(self, team: str) -> SoftFileLock:
-        # One a thread and process: the library's instances are bound to both.
-        key = (os.getpid(), team)
-        known: dict[tuple[int, str], SoftFileLock] = self._local.__dict__.setdefault("locks", {})
-        if key not in known:
-            from filelock import SoftFileLock, SoftFileLockLifetimeWarning  # noqa: PLC0415 - 60 ms, writers only
-
-            with warnings.catch_warnings():
-                # The library warns that an expired lock can overlap its holder; we build on that.
-                warnings.simplefilter("ignore", SoftFileLockLifetimeWarning)
-                known[key] = SoftFileLock(self._lock_path(team), mode=0o600, lifetime=self._lifetime)
-        return known[key]
-
     def _acquire(
         self, team: str, locks_fd: int, patience: Patience, team_fd: int | None
     ) -> Callable[[], None]:
         """Take the lock in turn; what releases it."""
-        since, look = self._clock.monotonic(), _YOUNG
+        since, look, lay_free = self._clock.monotonic(), _YOUNG, False
         # As a rule: nobody waits, so nobody holds it.
         is_next = seems_free = turns.take_turn(team_fd) or since < self._turnless_until
         try:
@@ -208,73 +191,36 @@ class Locks:
                     is_next = self._await_turn(team, patience, team_fd)
                     since = self._clock.monotonic()
                     seems_free = not is_next or self._seems_free(team)
+                    lay_free = not is_next and self._lies_free(team, patience)
         finally:
             if is_next:
                 turns.end_turn(team_fd)
+        if lay_free:
+            self._turnless_until = self._clock.monotonic() + _TURNLESS
         return release
 
     def _attempt(self, team: str, locks_fd: int) -> Callable[[], None] | None:
         """Take the lock if it is free or abandoned; what releases it, or None."""
         try:
-            if self._text is not None and self._text[0] == os.getpid():
+            text = self._library.text
+            if text is not None:
                 with contextlib.suppress(FileNotFoundError):  # the library makes that directory anew
-                    release = take_marker(self._fs, f"{team}.lock", locks_fd, self._text[1])
+                    release = take_marker(self._fs, f"{team}.lock", locks_fd, text)
                     if release is not None:
                         return release
                     if self._age_of(team) < _YOUNG:
                         return None
-            return self._attempt_by_library(team, locks_fd)
+            return self._library.attempt(team, locks_fd)
         except OSError as error:
             raise storage_error(error, f"cannot lock team {team}") from error
 
-    def _attempt_by_library(self, team: str, locks_fd: int) -> Callable[[], None] | None:
-        from filelock import Timeout  # noqa: PLC0415 - as below
-
-        lock = self._library_lock(team)
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            self._remove_stranded(team, locks_fd)
-            return None
-        self._learn_text(team, locks_fd)
-        return partial(_release, lock)
-
-    def _remove_stranded(self, team: str, locks_fd: int) -> None:
-        """Let the library take an old lock from a process that was stopped while it took it over itself.
-
-        Such a process has set the marker that it replaces aside under a name with its pid: while it lives,
-        the library leaves the lock alone, however old that is.
-        """
-        if not self._seems_free(team):
-            return
-        with contextlib.suppress(OSError):
-            for name in self._fs.listdir(locks_fd):
-                if name.startswith((f"{team}.lock.break.", f"{team}.lock.restore.")):
-                    status = self._fs.stat(name, locks_fd)
-                    changed = max(status.st_mtime, status.st_ctime)  # a marker just set aside is old itself
-                    if self._clock.wall() - changed >= self._lifetime:
-                        unlink_quietly(self._fs, name, locks_fd)
-
-    def _learn_text(self, team: str, locks_fd: int) -> None:
-        """Remember what the library writes for this process, which is the same each time."""
-        with contextlib.suppress(OSError, RecordUnsafe):
-            name, pid = f"{team}.lock", os.getpid()
-            fd, _ = open_private_file(self._fs, name, locks_fd, name, _LOCK_BYTES)
-            try:
-                text = read_all(self._fs, fd, _LOCK_BYTES)
-            finally:
-                close_quietly(self._fs, fd)
-            if text.startswith(b"%d\n" % pid):  # else it has been stolen this moment
-                self._text = (pid, text)
-
     def _await_turn(self, team: str, patience: Patience, team_fd: int | None) -> bool:
         """Wait to be next; False after a while, since who is next may have been stopped."""
-        began = self._clock.monotonic()
-        while (waited := self._clock.monotonic() - began) < _FULL_LOOK_INTERVAL:
-            patience.wait(_holder_of(team), turns.interval(waited))
+        until = self._clock.monotonic() + _FULL_LOOK_INTERVAL
+        while self._clock.monotonic() < until:
+            patience.wait(_holder_of(team), turns.interval(patience.waited()))
             if turns.take_turn(team_fd):
                 return True
-        self._turnless_until = self._clock.monotonic() + _TURNLESS
         return False
 
     def _await_change(self, team: str, patience: Patience, since: float, look: float) -> None:
@@ -298,6 +244,13 @@ class Locks:
             return self._age_of(team) >= self._lifetime
         except OSError as error:
             raise storage_error(error, f"cannot lock team {team}") from error
+
+    def _lies_free(self, team: str, patience: Patience) -> bool:
+        """Whether the lock is free, and whoever is next does not take it: as a rule it was stopped."""
+        if not self._seems_free(team):
+            return False
+        patience.wait(_holder_of(team))
+        return self._seems_free(team)
 
     def _age_of(self, team: str) -> float:
         """The age of the stable lock in seconds; that of one which is gone is infinite. Raises OSError."""
@@ -337,12 +290,6 @@ class Locks:
                 remove_marker(self._fs, fd, COMPATIBILITY_LOCK, team_fd)
         finally:
             self._fs.close(fd)
-
-
-def _release(lock: SoftFileLock) -> None:
-    # As above: an error of the release must not turn a publication that took effect into a failure.
-    with contextlib.suppress(OSError):
-        lock.release()
 
 
 def _holder_of(team: str) -> str:

@@ -115,6 +115,26 @@ def test_who_is_next_and_stopped_holds_up_one_write_a_second(world: World) -> No
     assert is_free(world)
 
 
+def test_long_queue_is_no_stopped_process(world: World) -> None:
+    """On a slow disk a writer waits for its turn longer than 0.1 s, others being at work: it keeps to turns.
+
+    Otherwise it would overtake them for the next second, and they it.
+    """
+    world.plant(1)
+    path = hold_lock(world)
+    writer, clock = waiting_writer(world)
+    with contextlib.ExitStack() as others:
+        others.enter_context(turn_of_another(world))
+        others.callback(os.unlink, path)
+        clock.at[500] = others.close
+        writer.append("x")
+    assert clock.slept > 0.11
+    with turn_of_another(world):
+        before = clock.slept
+        writer.append("y")
+        assert clock.slept - before >= 0.1
+
+
 def test_who_waits_long_looks_often(world: World) -> None:
     """So it comes before those who just came: the first look after 2 ms, the last ones every 0.3 ms."""
     world.plant(1)
@@ -122,8 +142,24 @@ def test_who_waits_long_looks_often(world: World) -> None:
     with turn_of_another(world):
         writer.append("x")
     assert 0.001 <= clock.noted[0] <= 0.003
-    assert max(clock.noted[-3:]) < min(clock.noted[:3])
+    *_, before_the_last, last = clock.noted  # the last is the pause after which the lock still lay there
+    assert before_the_last < min(clock.noted[:3])
+    assert last >= 0.001
     assert min(clock.noted) >= 0.00015
+
+
+def test_who_has_waited_for_many_turns_still_comes_first(world: World) -> None:
+    """A writer that has tried without a turn in vain does not begin anew: it looks as often as before."""
+    world.plant(1)
+    path = hold_lock(world)
+    writer, clock = waiting_writer(world)
+    with contextlib.ExitStack() as others:
+        others.enter_context(turn_of_another(world))
+        others.callback(os.unlink, path)
+        clock.at[500] = others.close
+        writer.append("x")
+    assert clock.slept > 0.15
+    assert max(clock.noted[250:500]) < 0.0006
 
 
 def test_who_is_next_looks_first(world: World) -> None:
@@ -170,13 +206,13 @@ def test_lock_of_a_writer_at_work_is_left_alone(world: World, monkeypatch: pytes
     writer.append("first")
     put(os.path.join(world.path, ".locks", f"{TEAM}.lock"), b"")
     asked: list[float] = []
-    ask = writer.locks._attempt_by_library
+    ask = writer.locks._library.attempt
 
     def noting(team: str, locks_fd: int) -> Callable[[], None] | None:
         asked.append(clock.slept)
         return ask(team, locks_fd)
 
-    monkeypatch.setattr(writer.locks, "_attempt_by_library", noting)
+    monkeypatch.setattr(writer.locks._library, "attempt", noting)
     with pytest.raises(Busy):
         writer.publish(lambda items: items, patience=writer.patience(1))
     assert 0.02 <= asked[0] < 0.03
