@@ -15,7 +15,8 @@ import controls
 import damage
 import programs
 import scenarios
-from controls import Control, WithoutSync
+from controls import Control
+from lesser_ports import WithoutSync
 from pi_team.record import recovery
 from pi_team.record.publication import Publisher
 from programs import Operation
