@@ -67,7 +67,7 @@ class Stage:
     def sit_down(self, model: str) -> TerminalPi:
         """Open a terminal and start Pi in it."""
         self._terminals.append(TerminalPi(self._home, model=model, columns=COLUMNS))
-        self._terminals[-1].until("──")
+        self._terminals[-1].until("[Extensions]")  # the editor is there before they are loaded
         return self._terminals[-1]
 
     def look(self, pi: TerminalPi, wanted: str | Callable[[str], object], first: str) -> str:
@@ -96,9 +96,9 @@ def story(stage: Stage) -> Iterator[tuple[str, str]]:
     lead.submit("/team create crew")
     lead.until("/team join crew ALIAS")
     lead.submit("/team join crew lead")
-    lead.until("● crew/lead")
+    lead.until("● crew · lead")
     coder.submit("/team join crew coder")
-    coder.until("● crew/coder")
+    coder.until("● crew · coder")
     yield from _work(stage, lead, coder)
     yield from _takeover(stage, lead, coder)
     yield from _looks(stage, lead)

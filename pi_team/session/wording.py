@@ -147,9 +147,7 @@ def doing(state: State, work: Work | None, pause: Pause | None) -> str:
 
 def widget(team: str, alias: str, what: str, counts: Counts) -> str:
     """The line above the editor."""
-    parts = [f"{team}/{alias}", what, f"{plural(counts.online, 'teammate')} online"]
-    if counts.queued > 0:
-        parts.append(f"{counts.queued} queued")
+    parts = [team, alias, what, f"{counts.queued} pending", f"{plural(counts.online, 'teammate')} online"]
     if counts.awaited:
         parts.append(f"{plural(counts.awaited, 'result')} awaited")
     return " · ".join(parts)

@@ -84,7 +84,7 @@ def test_a_busy_session_is_not_disturbed(
     coder.begin("Something long")
     hold.wait_reached()
     request = boss.send("coder", "Next, please")
-    coder.shows("1 queued")
+    coder.shows("1 pending")
     assert crew.message(request).state == "pending"
     hold.release()
     assert crew.result_of(request).body == "The team's answer"

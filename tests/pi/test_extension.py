@@ -38,7 +38,7 @@ def installed(pi_home: PiHome) -> PiHome:
 def joined(pi: RpcPi, alias: str = "coder") -> RpcPi:
     """The session as a member of crew."""
     pi.ask(f"/team join crew {alias}")
-    pi.eventually(lambda: f"crew/{alias}" in str(pi.widgets))
+    pi.eventually(lambda: f"crew · {alias} · " in str(pi.widgets))
     return pi
 
 

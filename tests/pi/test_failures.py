@@ -52,10 +52,10 @@ def test_a_pi_that_is_killed_at_work(
     crew.until(lambda _: crew.displayed("coder") == "offline")
 
     again = start_team_pi("--session", session, model="fake-2")
-    again.shows("crew/coder", "paused")
+    again.shows("crew · coder", "paused")
     assert again.tells(wording.RECOVERY) == "warning"
     lead.team("send coder Do something else")
-    again.shows("1 queued")
+    again.shows("1 pending")
     model_server.script("fake-2", "Done.")
     model_server.script("fake-1", "Good.")
     again.team("resume")
@@ -79,7 +79,7 @@ def test_the_python_side_is_started_again(
     coder.tells(wording.rejoined("crew", "coder", None))
     model_server.script("fake-2", "Done.")
     assert crew.result_of(boss.send("coder", "Do it")).body == "Done."
-    coder.shows("crew/coder", "receiving")
+    coder.shows("crew · coder", "receiving")
     assert len(crew.view().members) == 2
 
 
@@ -94,7 +94,7 @@ def test_the_python_side_is_killed_at_work(
     hold.wait_reached()
     coder.helper().kill()
     assert outcome(crew, request) == "interrupted"
-    coder.shows("crew/coder", "paused", "1 queued")
+    coder.shows("crew · coder", "paused", "1 pending")
     mark = coder.mark()
     hold.release()
     coder.settles(after=mark)
@@ -122,7 +122,7 @@ def test_a_python_side_that_does_not_stay_is_given_up(
     model_server.script("fake-2", "I am well.")
     assert coder.ask("How are you?") == "I am well."
     coder.team("status")
-    coder.shows("crew/coder")
+    coder.shows("crew · coder")
 
 
 def test_the_endpoint_of_the_model_is_down(

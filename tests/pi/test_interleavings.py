@@ -96,7 +96,7 @@ def test_a_death_between_the_claim_and_the_delivery(
     result = crew.result_of(request)
     assert result.report is not None
     assert result.report.outcome == "interrupted"
-    coder.shows("crew/coder", "paused", "1 queued")
+    coder.shows("crew · coder", "paused", "1 pending")
     assert coder.tells(wording.RECOVERY) == "warning"
     model_server.script("fake-2", "Done.")
     coder.team("resume")
@@ -115,7 +115,7 @@ def test_pi_dies_when_its_result_is_recorded_and_nothing_else(
     settled.wait_reached()
     coder.kill()
     again = start_team_pi("--session", session, model="fake-2")
-    again.shows("crew/coder", "paused", "1 queued")
+    again.shows("crew · coder", "paused", "1 pending")
     assert crew.result_of(request).body == "Done."
     model_server.script("fake-2", "Done as well.")
     again.team("resume")

@@ -101,7 +101,7 @@ def test_what_a_stopped_turn_left_in_the_queue_goes_first(
     coder.command("abort")
     assert coder.state()["pendingMessageCount"] == 1
     request = boss.send("coder", "Do it")
-    coder.shows("1 queued")
+    coder.shows("1 pending")
     quiet(coder, lambda: crew.message(request).state == "pending")
     coder.command("clear_queue")
     model_server.script("fake-2", "Done.")
@@ -118,7 +118,7 @@ def test_pause_and_resume(start_members: StartMembers, crew: Team, model_server:
     crew.until(lambda _: crew.displayed("coder") == "paused")
     request = boss.send("coder", "Do it")
     boss.send("coder", "By the way", kind="note")
-    coder.shows("1 queued")
+    coder.shows("1 pending")
     coder.eventually(lambda: coder.shown("note"))
     assert crew.message(request).state == "pending"
     model_server.script("fake-2", "Done.")
@@ -133,7 +133,7 @@ def test_pause_and_resume(start_members: StartMembers, crew: Team, model_server:
     assert crew.message(request).state == "processing"
     hold.release()
     assert crew.result_of(request).body == "Nearly."
-    coder.shows("paused", "1 queued")
+    coder.shows("paused", "1 pending")
     assert crew.message(later).state == "pending"
 
 
@@ -147,7 +147,7 @@ def test_the_cap_on_automatic_turns(
     model_server.script("fake-2", "one", "two")
     requests = [boss.send("coder", f"Task {number}") for number in range(3)]
     assert [crew.result_of(request).body for request in requests[:2]] == ["one", "two"]
-    coder.shows("paused", "1 queued")
+    coder.shows("paused", "1 pending")
     assert coder.tells(wording.exhausted(2)) == "warning"
     assert crew.message(requests[2]).state == "pending"
     assert coder.memberships[-1]["paused"] is None
@@ -203,7 +203,7 @@ def test_a_stopped_turn_is_interrupted_work(
     assert result.report is not None
     assert result.report.outcome == "interrupted"
     assert "Half of" not in result.body
-    coder.shows("paused", "1 queued")
+    coder.shows("paused", "1 pending")
     assert coder.tells(wording.stopped("request")) == "warning"
     assert crew.message(second).state == "pending"
     assert model_server.ended(model_server.asked("fake-2")).aborted

@@ -95,7 +95,7 @@ def test_pi_ends_while_it_works(
     assert report.outcome == "interrupted"
     assert crew.displayed("coder") == "offline"
     again = start_team_pi("--session", session, model="fake-2")
-    again.shows("crew/coder", "paused")
+    again.shows("crew · coder", "paused")
     # The same within one process.
     again.team("resume")
     hold = model_server.held("fake-2", "half")
@@ -108,7 +108,7 @@ def test_pi_ends_while_it_works(
     assert report.outcome == "interrupted"
     quiet(again, lambda: not again.widget)
     again.command("switch_session", sessionPath=file)
-    again.shows("crew/coder", "paused")
+    again.shows("crew · coder", "paused")
 
 
 def test_pi_dies_at_any_moment_of_a_request(
@@ -135,7 +135,7 @@ def test_pi_dies_at_any_moment_of_a_request(
         time.sleep(chance.uniform(0, 0.12))
         coder.kill()
         coder = start_team_pi("--session", session, model="fake-2")
-        coder.shows("crew/coder")
+        coder.shows("crew · coder")
         coder.team("resume")
         crew.until(lambda view: not view.flow)
     crew.until(lambda view: {message.state for message in view.messages} <= {"completed", "interrupted"})

@@ -42,7 +42,7 @@ def test_a_resumed_session_is_the_same_member(
     request = boss.send("coder", "When you are back")
     model_server.script("fake-2", "Back, and done.")
     again = start_team_pi("--session", session, model="fake-2")
-    again.shows("crew/coder")
+    again.shows("crew · coder")
     assert crew.result_of(request).body == "Back, and done."
     assert again.tells(wording.rejoined("crew", "coder", None)) == "info"
     assert crew.member("coder").session == session
@@ -59,7 +59,7 @@ def test_an_explicit_pause_outlasts_the_process(
     coder.close()
     request = crew.join("boss").send("coder", "Do it")
     again = start_team_pi("--session", session, model="fake-2")
-    again.shows("crew/coder", "paused", "1 queued")
+    again.shows("crew · coder", "paused", "1 pending")
     assert crew.message(request).state == "pending"
     crew.until(lambda _: crew.displayed("coder") == "paused")
 
@@ -79,7 +79,7 @@ def test_new_and_forked_sessions_are_no_members(
     assert "pi-team" not in model_server.asked("fake-2", 2).system.replace("pi-team-tests", "")
 
     coder.command("switch_session", sessionPath=file)
-    coder.shows("crew/coder")
+    coder.shows("crew · coder")
     assert coder.state()["sessionId"] == session
     crew.until(lambda _: crew.displayed("coder") == "idle")
     first = coder.command("get_fork_messages")["messages"][0]["entryId"]
@@ -88,7 +88,7 @@ def test_new_and_forked_sessions_are_no_members(
     assert coder.state()["sessionId"] != session
     assert crew.displayed("coder") == "offline"
     coder.command("switch_session", sessionPath=file)
-    coder.shows("crew/coder")
+    coder.shows("crew · coder")
     coder.command("clone")
     quiet(coder, lambda: not coder.widget)
     assert crew.displayed("coder") == "offline"
@@ -106,7 +106,7 @@ def test_a_fork_from_the_command_line_is_no_member(
     quiet(fork, lambda: not fork.widget and not fork.helpers())
     assert crew.displayed("coder") == "idle"
     fork.team("join crew tester")
-    fork.shows("crew/tester", "1 teammate online")
+    fork.shows("crew · tester", "1 teammate online")
     assert {place.displayed for place in crew.view().members} == {"idle"}
 
 
@@ -119,7 +119,7 @@ def test_reloading_keeps_the_member(
     former = coder.helper()
     token = crew.member("coder").token
     coder.command("prompt", message="/again")
-    coder.shows("crew/coder")
+    coder.shows("crew · coder")
     crew.until(lambda _: crew.member("coder").token != token and crew.displayed("coder") == "idle")
     assert coder.helper() != former
     model_server.script("fake-2", "Done.")
@@ -154,7 +154,7 @@ def test_a_member_renames_itself_at_work(
     request = boss.send("coder", "Do it")
     hold.wait_reached()
     coder.team("rename-member coder builder")
-    coder.shows("crew/builder", "working")
+    coder.shows("crew · builder", "working")
     hold.release()
     result = crew.result_of(request)
     assert (result.sender, result.body) == ("builder", "Done under another name.")
@@ -165,7 +165,7 @@ def test_a_member_renames_itself_at_work(
     coder.close()
     crew.mailbox.rename_member("crew", "builder", "mason", actor=boss.owner)
     again = start_team_pi("--session", session, model="fake-2")
-    again.shows("crew/mason")
+    again.shows("crew · mason")
     assert again.tells(wording.rejoined("crew", "mason", "builder")) == "info"
 
 
@@ -184,7 +184,7 @@ def test_a_session_finds_its_renamed_team(
     crew.mailbox.rename_team("crew", "squad")
     crew.name = "squad"
     again = start_team_pi("--session", session, model="fake-2")
-    again.shows("squad/coder", "paused", "1 queued")
+    again.shows("squad · coder", "paused", "1 pending")
     result = crew.result_of(request)
     assert result.report is not None
     assert (result.report.outcome, result.recipient) == ("interrupted", "boss")

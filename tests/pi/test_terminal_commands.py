@@ -61,7 +61,7 @@ def test_help_and_refusals_say_what_to_do(start_terminal: StartTerminal) -> None
     }.items():
         told_in_new_lines(pi, line.strip(), answer)
     pi.submit("/team join crew lead")
-    shows(pi, "crew/lead · receiving · 0 teammates online")
+    shows(pi, "crew · lead · receiving · 0 pending · 0 teammates online")
     for line, answer in {
         "/team members": "Nobody else yet. In another session: /team join crew ALIAS",
         "/team inbox": "No messages of lead in crew yet",
@@ -74,7 +74,7 @@ def test_help_and_refusals_say_what_to_do(start_terminal: StartTerminal) -> None
         "/team pause": "Reception is paused.",
     }.items():
         told_in_new_lines(pi, line, answer)
-    shows(pi, "crew/lead · paused; /team resume goes on")
+    shows(pi, "crew · lead · paused; /team resume goes on")
     assert pi.quit() == 0
 
 
@@ -99,7 +99,7 @@ def test_the_menu_offers_what_makes_sense_here(start_terminal: StartTerminal, cr
     crew.join("coder").leave()
     offered(pi, "join crew ", "coder")  # whose session has left
     pi.submit("/team join crew lead")
-    shows(pi, "crew/lead")
+    shows(pi, "crew · lead")
     in_order("\n".join(offered(pi, "", "send", "note", "members", "status", "inbox")), "(1/17)")
     in_order("\n".join(offered(pi, "send ", "boss", "coder")), "→ boss", "idle", "coder", "offline")
     offered(pi, "send b", "boss")
@@ -147,7 +147,7 @@ def test_what_cannot_be_undone_is_asked_first(start_terminal: StartTerminal, cre
         pi.until(refusal)
     pi.submit("/team delete crew")
     pi.until("this session is in crew, which cannot be deleted then")
-    assert widget(pi).startswith("crew/lead · receiving")
+    assert widget(pi).startswith("crew · lead · receiving")
 
 
 def test_without_a_model_nothing_is_claimed(
@@ -157,11 +157,11 @@ def test_without_a_model_nothing_is_claimed(
     (pi_home.agent / "models.json").write_text('{"providers":{}}', "utf-8")
     pi = seat(start_terminal, None)
     pi.submit("/team join crew coder")
-    shows(pi, "crew/coder · receiving")
+    shows(pi, "crew · coder · receiving")
     request = crew.join("boss").send("coder", "Work")
     crew.join("other").send("coder", "Something to know", kind="note")
     pi.until("Something to know")  # the session does look
-    shows(pi, "1 queued")
+    shows(pi, "1 pending")
     assert crew.message(request).state == "pending"
     assert pi.quit() == 0
     assert crew.message(request).state == "pending"

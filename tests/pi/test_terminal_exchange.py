@@ -22,7 +22,7 @@ def test_a_request_is_seen_on_both_screens_from_the_question_to_the_result(
     """Somebody cannot see who asked, what is being worked on, what came back, or all of it."""
     lead = seat_member(start_terminal, "fake-1", "lead")
     coder = seat_member(start_terminal, "fake-2", "coder")
-    shows(lead, "crew/lead · receiving · 1 teammate online")
+    shows(lead, "crew · lead · receiving · 0 pending · 1 teammate online")
     hold = model_server.hold()
     written = Call("write", {"path": "a.py", "content": "mended"})
     model_server.script("fake-2", Reply("I write.", written), Reply("Half of it. ", hold, LONG))
@@ -30,7 +30,7 @@ def test_a_request_is_seen_on_both_screens_from_the_question_to_the_result(
     lead.submit("/team send coder Mend the parser in a.py")
     in_order(lead.until("request queued"), "request queued  lead → coder", "Mend the parser in a.py")
     hold.wait_reached()
-    shows(coder, "crew/coder · working on a request from lead")
+    shows(coder, "crew · coder · working on a request from lead")
     in_order(
         coder.until("Half of it."),
         "request  lead → coder  crew · ",
@@ -48,7 +48,7 @@ def test_a_request_is_seen_on_both_screens_from_the_question_to_the_result(
     in_order(screen, "… 3 more lines · ctrl+o", f"1 file: {pi_home.work}/a.py", "Verified.")
     assert "the last line" not in screen
     assert crew.has(kind="result").id not in screen
-    shows(lead, "crew/lead · receiving · 1 teammate online")
+    shows(lead, "crew · lead · receiving · 0 pending · 1 teammate online")
     assert "awaited" not in widget(lead)
     lead.press("ctrl+o")
     screen = lead.until("the last line")
@@ -90,7 +90,7 @@ def test_a_person_who_types_is_not_disturbed(
     coder.type("I am thinking ab")
     coder.until(lambda _: coder.editor() == "I am thinking ab")
     request = boss.send("coder", "Look at it", subject="Please")
-    shows(coder, "receiving", "1 queued")
+    shows(coder, "receiving", "1 pending")
     assert crew.message(request).state == "pending"
     model_server.script("fake-2", "Looked.")
     coder.press("ctrl+c")  # clears the editor
@@ -116,9 +116,9 @@ def test_taking_over_and_stopping_interrupt_the_work(
     model_server.script("fake-2", "The secret is kept.")
     hold.release()
     coder.until("The secret is kept.")
-    shows(coder, "crew/coder · paused")
+    shows(coder, "crew · coder · paused")
     second = boss.send("coder", "The second task")
-    shows(coder, "paused", "1 queued")
+    shows(coder, "paused", "1 pending")
 
     hold = model_server.held("fake-2", "Beginning with")
     coder.submit("/team resume")
@@ -146,7 +146,7 @@ def test_whoever_comes_back_finds_everything_again(
     model_server.script("fake-2", "It is mended.")
     crew.result_of(boss.send("coder", LONG, subject="Mend it"))
     coder.submit("/team pause")
-    shows(coder, "crew/coder · paused")
+    shows(coder, "crew · coder · paused")
     before = [line for line in coder.lines() if "boss →" in line or "mended" in line or "down." in line]
     assert len(before) == 4
     assert coder.quit() == 0
@@ -155,7 +155,7 @@ def test_whoever_comes_back_finds_everything_again(
     waiting = boss.send("coder", "Something else")
     again = seat(start_terminal, "fake-2", "--continue")
     again.until("Back in crew as coder")
-    shows(again, "crew/coder · paused", "1 queued")
+    shows(again, "crew · coder · paused", "1 pending")
     assert [line for line in again.lines() if line in before] == before
     model_server.script("fake-2", "Done as well.")
     again.submit("/team resume")

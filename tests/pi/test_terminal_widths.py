@@ -106,7 +106,7 @@ def test_terminal_sequences_of_peers_reach_no_terminal(
     in_order(coder.until("after"), "note  boss → coder", "before", "gnp.exe", "overwritten  after")
     model_server.script("fake-1", "Done.", "Verified.")
     crew.result_of(boss.send("coder", f"request {HOSTILE}", subject=f"work {HOSTILE}"[:160]))
-    shows(coder, "crew/coder · receiving")
+    shows(coder, "crew · coder · receiving")
     coder.submit("/team send boss Answer me")
     boss.answer(crew.has(kind="request", recipient="boss"), f"result {HOSTILE}", f"/{HOSTILE}")
     screen = coder.until("Verified.")
@@ -118,7 +118,7 @@ def test_terminal_sequences_of_peers_reach_no_terminal(
         "result before link",
         "1 file:",
     )
-    shows(coder, "crew/coder · receiving")
+    shows(coder, "crew · coder · receiving")
     for line in ("inbox", "status", "members"):
         coder.submit(f"/team {line}")
     screen = coder.until("Team crew: 1 teammate of coder")

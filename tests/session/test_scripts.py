@@ -27,17 +27,17 @@ def test_joining_asking_answering_and_looking_at_the_result(alice: Host, bob: Ho
     assert script(bob) == dedent("""\
         > poll
         < ask readiness
-        < state receiving: crew/bob · receiving · 1 teammate online · 1 queued
+        < state receiving: crew · bob · receiving · 1 pending · 1 teammate online
         > ready
         < remember bob recovery
         < ask readiness
         > ready
         < deliver d1: request Fix the parser
-        < state working: crew/bob · working on a request from alice · 1 teammate online
+        < state working: crew · bob · working on a request from alice · 0 pending · 1 teammate online
         > started d1
         > settled stop
         < remember bob None
-        < state receiving: crew/bob · receiving · 1 teammate online
+        < state receiving: crew · bob · receiving · 0 pending · 1 teammate online
         """)
     assert script(alice) == dedent("""\
         > /team send bob Fix the parser
@@ -45,17 +45,17 @@ def test_joining_asking_answering_and_looking_at_the_result(alice: Host, bob: Ho
         < answer
         > poll
         < ask readiness
-        < state receiving: crew/alice · receiving · 1 teammate online · 1 queued
+        < state receiving: crew · alice · receiving · 1 pending · 1 teammate online
         > ready
         < remember alice recovery
         < ask readiness
         > ready
         < deliver d1: result Fix the parser
-        < state working: crew/alice · checking a result from bob · 1 teammate online
+        < state working: crew · alice · checking a result from bob · 0 pending · 1 teammate online
         > started d1
         > settled stop
         < remember alice None
-        < state receiving: crew/alice · receiving · 1 teammate online
+        < state receiving: crew · alice · receiving · 0 pending · 1 teammate online
         """)
 
 
@@ -76,7 +76,7 @@ def test_joining_and_leaving(host: OpenHost) -> None:
         < remember alice None
         < watch crew
         < info: Joined crew as alice. Requests to alice start turns here whenever this session is idle.
-        < state receiving: crew/alice · receiving · 0 teammates online
+        < state receiving: crew · alice · receiving · 0 pending · 0 teammates online
         < answer
         > poll
         > /team leave
@@ -101,19 +101,19 @@ def test_a_host_that_is_busy_in_the_moment_of_starting(alice: Host, bob: Host) -
     assert script(bob) == dedent("""\
         > poll
         < ask readiness
-        < state receiving: crew/bob · receiving · 1 teammate online · 1 queued
+        < state receiving: crew · bob · receiving · 1 pending · 1 teammate online
         > ready
         < remember bob recovery
         < ask readiness
         > ready
         < deliver d1: request Fix the parser
-        < state working: crew/bob · working on a request from alice · 1 teammate online
+        < state working: crew · bob · working on a request from alice · 0 pending · 1 teammate online
         > not started d1
         < remember bob None
-        < state receiving: crew/bob · receiving · 1 teammate online
+        < state receiving: crew · bob · receiving · 0 pending · 1 teammate online
         > poll
         < ask readiness
-        < state receiving: crew/bob · receiving · 1 teammate online · 1 queued
+        < state receiving: crew · bob · receiving · 1 pending · 1 teammate online
         > not ready
         """)
 
@@ -133,21 +133,21 @@ def test_a_person_takes_over(alice: Host, bob: Host) -> None:
         < warning: You took over during team work. The teammate gets a result that says interrupted, and \
 nothing of what follows. Reception is paused; /team resume goes on.
         < remember bob explicit
-        < state paused: crew/bob · paused; /team resume goes on · 1 teammate online · 1 queued
+        < state paused: crew · bob · paused; /team resume goes on · 1 pending · 1 teammate online
         > settled stop
         > poll
         > /team resume
         < remember bob None
         < info: Receiving again.
         < ask readiness
-        < state receiving: crew/bob · receiving · 1 teammate online · 1 queued
+        < state receiving: crew · bob · receiving · 1 pending · 1 teammate online
         < answer
         > ready
         < remember bob recovery
         < ask readiness
         > ready
         < deliver d2: request Then the printer
-        < state working: crew/bob · working on a request from alice · 1 teammate online
+        < state working: crew · bob · working on a request from alice · 0 pending · 1 teammate online
         > started d2
         """)
 
@@ -162,7 +162,7 @@ def test_leaving_during_work(alice: Host, bob: Host) -> None:
     assert script(bob) == dedent("""\
         > /team leave
         < info: Leaving when the present team work is done and reported. /team leave again leaves at once.
-        < state leaving: crew/bob · working on a request from alice, then leaving · 1 teammate online
+        < state leaving: crew · bob · working on a request from alice, then leaving · 0 pending · 1 teammate online
         < answer
         > settled stop
         < remember left

@@ -18,7 +18,7 @@ def seat(start: StartTerminal, model: str | None, *words: str, **options: Any) -
     """A terminal in which Pi runs with the extension and waits for a person; `words` go to Pi."""
     env = {"PI_TEAM_PYTHON": sys.executable, **options.pop("env", {})}
     pi = start(*words, extensions=[EXTENSION], model=model, env=env, **options)
-    pi.until("──")
+    pi.until("[Extensions]")  # the editor is there before they are loaded
     return pi
 
 
@@ -26,7 +26,7 @@ def seat_member(start: StartTerminal, model: str, alias: str, **options: Any) ->
     """The same, as a member of `crew`."""
     pi = seat(start, model, **options)
     pi.submit(f"/team join crew {alias}")
-    pi.until(lambda _: widget(pi).startswith(f"crew/{alias} · receiving"))
+    pi.until(lambda _: widget(pi).startswith(f"crew · {alias} · receiving"))
     return pi
 
 
