@@ -178,7 +178,7 @@ def begin(path: str, effort: Effort) -> list[Figure]:
     back = [start.back for start in rounds["a member"]]
     count = f"{effort.starts} starts of each kind"
     return [
-        *_added(f"start of Pi until it answers, {count}", rounds, lambda start: start.wall),
+        *_added(f"start of Pi until it answers, {count}", rounds, lambda start: start.wall, judged=True),
         Figure.median(
             f"start of a member, {effort.starts} starts", "until it is back in its team", back, "ms"
         ),
@@ -209,14 +209,18 @@ def _start(start: Callable[[], RpcPi], *, back: bool) -> _Start:
 
 
 def _added(
-    section: str, rounds: Mapping[str, Sequence[_Start]], of: Callable[[_Start], float]
+    section: str,
+    rounds: Mapping[str, Sequence[_Start]],
+    of: Callable[[_Start], float],
+    *,
+    judged: bool = False,
 ) -> list[Figure]:
     def added(kind: str, to: str = "alone") -> list[float]:
         pairs = zip(rounds[kind], rounds[to], strict=True)
         return [of(with_it) - of(without) for with_it, without in pairs]
 
     by_chance = added("alone again")
-    noise = percentile([abs(difference) for difference in by_chance], 75)
+    noise = percentile([abs(difference) for difference in by_chance], 75) if judged else None
     idle = added("in no team", to="empty")
     return [
         Figure.median(section, "Pi alone", [of(start) for start in rounds["alone"]], "ms"),
