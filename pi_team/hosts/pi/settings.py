@@ -39,7 +39,7 @@ class Place:
 
 
 @attrs.frozen
-class Member(Place):
+class Property(Place):
     """A member of the outermost object; it begins with its key."""
 
     key: str
@@ -79,7 +79,7 @@ class Settings:
 
     text: str
     directory: str
-    members: tuple[Member, ...]
+    members: tuple[Property, ...]
     entries: tuple[Place, ...]
 
     @classmethod
@@ -89,7 +89,7 @@ class Settings:
         Raises:
             NoSettings: it is not JSON, has doubled keys, or is no object with a list of extensions.
         """
-        members: list[Member] = []
+        members: list[Property] = []
         entries: tuple[Place, ...] = ()
         try:
             if text:
@@ -167,22 +167,22 @@ class Settings:
         return Insertion(self.members[-1].end, f",{whole}", with_key=True)
 
 
-def _members(text: str) -> list[Member]:
+def _members(text: str) -> list[Property]:
     reader = json_text.Reader(text, len(_MARK) if text.startswith(_MARK) else 0)
     reader.enter("{")
-    members: dict[str, Member] = {}
+    members: dict[str, Property] = {}
     while reader.more("}"):
         start = reader.position
         key = reader.key()
         span = reader.span(key)
         if key in members:
             raise json_text.NotJson(f"duplicate key {key!r}")
-        members[key] = Member(span.value, start, span.end, key, span.start)
+        members[key] = Property(span.value, start, span.end, key, span.start)
     reader.finish()
     return list(members.values())
 
 
-def _items(text: str, member: Member) -> list[Place]:
+def _items(text: str, member: Property) -> list[Place]:
     if not isinstance(member.value, list):
         raise NoSettings(f"{_KEY} is no list")
     reader = json_text.Reader(text, member.inside)
