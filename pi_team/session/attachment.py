@@ -85,11 +85,12 @@ class Attachment:
             return
         self._attach(owner, entry.paused)
         kept = entry.alias if entry.alias != owner.alias else None
-        context.notify("info", wording.rejoined(owner.team, owner.alias, kept))
+        told = wording.rejoined(owner.team, owner.alias, kept)
+        if entry.paused == "explicit":
+            told += f" {wording.PAUSED}"  # in one: Pi's terminal shows the last of several
+        context.notify("info", told)
         if entry.paused == "recovery":
             context.notify("warning", wording.RECOVERY)
-        elif entry.paused is not None:
-            context.notify("info", wording.PAUSED)
 
     def _find(self, entry: Entry) -> Member | None:
         """The session's own place by now: in the team that it knew, or, where that is gone, in another."""

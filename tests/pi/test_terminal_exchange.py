@@ -154,7 +154,7 @@ def test_whoever_comes_back_finds_everything_again(
 
     waiting = boss.send("coder", "Something else")
     again = seat(start_terminal, "fake-2", "--continue")
-    again.until("Back in crew as coder")
+    again.until("Back in crew as coder. Reception is paused.")
     shows(again, "crew · coder · paused", "1 pending")
     assert [line for line in again.lines() if line in before] == before
     model_server.script("fake-2", "Done as well.")
