@@ -103,7 +103,7 @@ class Stage:
         """A Pi that has joined."""
         pi = self.extended(model=model)
         pi.team(f"join {self.team.name} {alias}")
-        pi.shows(f"/{alias}")
+        pi.shows(f"· {alias} ·")
         return pi
 
     def spoken(self, pi: RpcPi) -> str:
@@ -202,7 +202,7 @@ def _start(start: Callable[[], RpcPi], *, back: bool) -> _Start:
     wall = time.monotonic() - started
     worked = _worked(psutil.Process(pi.pid))
     if back and isinstance(pi, TeamPi):
-        pi.shows("/coder")
+        pi.shows("· coder ·")
     joined = time.monotonic() - started
     pi.close()
     return _Start(wall * 1e3, worked * 1e3, joined * 1e3)

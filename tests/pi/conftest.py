@@ -117,7 +117,7 @@ def start_members(start_team_pi: StartTeamPi, crew: Team) -> StartMembers:
         ]
         for pi, number in joins:
             pi.response(number)
-            assert pi.widget.startswith(f"{crew.name}/"), pi.notifications
+            assert pi.widget.startswith(f"{crew.name} · "), pi.notifications
         return [*members.values()]
 
     return start

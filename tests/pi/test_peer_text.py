@@ -138,3 +138,23 @@ def test_large_messages_come_whole_and_their_excerpts_state_the_cut(
     assert re.search(r"… 15,\d\d\d more characters", verified)
     assert len(re.findall(r"f\d\d\.txt", verified)) == 20
     assert re.search(r"… 30 more files", verified)
+
+
+def test_half_a_character_harms_nobody(
+    start_members: StartMembers, crew: Team, model_server: ModelServer
+) -> None:
+    """A model cut a character in two, and its result could not be recorded or its message not be read."""
+    lead, coder = start_members(lead="fake-1", coder="fake-2")
+    arguments = {"to": "coder", "kind": "request", "subject": "sub \ud83d", "body": "half \ud83d of it"}
+    model_server.script("fake-1", Reply(Call("team_send", arguments)), "Asked.", "Seen.")
+    model_server.script("fake-2", "Answered \udc00 it.")
+    mark = lead.mark()
+    lead.ask("Ask")
+    result = crew.result_of(crew.has(kind="request").id)
+    assert re.fullmatch("Answered . it.", result.body)
+    lead.settles(after=mark)
+    assert re.search("half . of it", model_server.asked("fake-2").last)
+    assert re.search("Answered . it.", model_server.asked("fake-1", 3).last)
+    crew.until(lambda view: {message.state for message in view.messages} == {"completed"})
+    lead.shows("receiving")
+    coder.shows("receiving")

@@ -43,6 +43,11 @@ def test_what_team_send_refuses(start_members: StartMembers, crew: Team, model_s
         assert code in text
         if code == "RECIPIENT_UNKNOWN":
             assert "boss" in text
+    for call in (send(to="x" * 300_000), send(body="x" * 2_000_000), send(to="a\x1b[2J\nb")):
+        ((text, wrong),) = used(coder, model_server, call)
+        assert wrong
+        assert len(text) < 1_500
+        assert "\x1b" not in text
     ((_, wrong),) = used(coder, model_server, send(kind="result"))
     assert wrong
     assert crew.messages() == []
