@@ -140,6 +140,23 @@ def test_large_messages_come_whole_and_their_excerpts_state_the_cut(
     assert re.search(r"… 30 more files", verified)
 
 
+def test_far_more_than_fits_into_a_line_is_reported(
+    start_members: StartMembers, crew: Team, model_server: ModelServer
+) -> None:
+    """What was to be reported was too long for a line to the Python side, and the work never had an end."""
+    (coder,) = start_members(coder="fake-2")
+    deep = "/".join(["d" * 250] * 14)
+    written = [Call("write", {"path": f"{deep}/{number}.txt", "content": "x"}) for number in range(300)]
+    model_server.script("fake-2", Reply(*written), "\x01" * 200_000 + "end")
+    model_server.answer = lambda _: Reply("So much for that.")  # to Pi, which makes room in the context
+    result = crew.result_of(crew.join("boss").send("coder", "Write very much"))
+    assert result.report is not None
+    assert result.report.outcome == "completed"
+    assert "more files" in result.body
+    assert result.report.files
+    coder.shows("receiving")
+
+
 def test_half_a_character_harms_nobody(
     start_members: StartMembers, crew: Team, model_server: ModelServer
 ) -> None:

@@ -4,9 +4,9 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import type { JsonObject } from "./protocol.ts";
 
-/** Far above what the Python side keeps of a result, and far below what fits into a line. */
-const TEXT_CHARACTERS = 100_000;
-const FILES = 1_000;
+/** Far above what the Python side keeps of a result; and both together fit into a line, however they are written. */
+const TEXT_CHARACTERS = 20_000;
+const FILES_BYTES = 700_000;
 
 /** The parts of an assistant's message that matter here. */
 interface AssistantMessage {
@@ -20,12 +20,14 @@ export class Run {
   #stop: string | undefined;
   #error: string | undefined;
   #files = new Set<string>();
+  #filesBytes = 0;
 
   begin(): void {
     this.#text = null;
     this.#stop = undefined;
     this.#error = undefined;
     this.#files = new Set();
+    this.#filesBytes = 0;
   }
 
   /** The files that were changed so far, as absolute paths. */
@@ -49,10 +51,14 @@ export class Run {
 
   /** A tool has changed a file; the path is the tool's argument. */
   changed(path: unknown, cwd: string): void {
-    if (typeof path !== "string" || this.#files.size >= FILES) return;
+    if (typeof path !== "string") return;
     const named = path.startsWith("@") ? path.slice(1) : path;
     const home = named === "~" || named.startsWith("~/");
-    this.#files.add(home ? join(homedir(), named.slice(1)) : resolve(cwd, named));
+    const file = home ? join(homedir(), named.slice(1)) : resolve(cwd, named);
+    const bytes = this.#filesBytes + Buffer.byteLength(JSON.stringify(file)) + 1;
+    if (this.#files.has(file) || bytes > FILES_BYTES) return;
+    this.#files.add(file);
+    this.#filesBytes = bytes;
   }
 
   /** What is to be said of the run when it has settled. */
