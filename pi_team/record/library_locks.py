@@ -90,8 +90,8 @@ class LibraryLocks:
             for name in self._fs.listdir(locks_fd):
                 if name.startswith((f"{team}.lock.break.", f"{team}.lock.restore.")):
                     status = self._fs.stat(name, locks_fd)
-                    changed = max(status.st_mtime, status.st_ctime)  # a marker just set aside is old itself
-                    if self._clock.wall() - changed >= self._lifetime:
+                    # When it was set aside, not made; that is ahead where the clock was set back since.
+                    if abs(self._clock.wall() - status.st_ctime) >= self._lifetime:
                         unlink_quietly(self._fs, name, locks_fd)
 
     def _learn_text(self, team: str, locks_fd: int) -> None:

@@ -13,19 +13,23 @@ from grounds import ground
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from grounds import Kind
     from nursery import Nursery
 
 OPTIONS: Final[dict[str, Any]] = {"lock_lifetime": 0.1, "patience": 3.0, "unsynced": True}
 NOTE: Final[dict[str, Any]] = {"kind": "note", "body": "x"}
 
 
+@pytest.mark.parametrize("kind", ["locked", "future"])
 @pytest.mark.parametrize("event", ["os.chmod *", "os.remove *.break.*"])
-def test_who_was_stopped_in_a_takeover_blocks_nobody(nursery: Nursery, tmp_path: Path, event: str) -> None:
+def test_who_was_stopped_in_a_takeover_blocks_nobody(
+    nursery: Nursery, tmp_path: Path, event: str, kind: Kind
+) -> None:
     """Its own marker stands in the lock's place and the dead one's is set aside, or is not yet.
 
     The library respects what a living process has set aside, however long ago that was.
     """
-    field = ground(tmp_path, "locked")
+    field = ground(tmp_path, kind)
     victim, other = nursery.actor(field.path, **OPTIONS), nursery.actor(field.path, **OPTIONS)
     victim.ask("audit", "stop", event=event)
     victim.begin("send", field.owners["alice"], "bob", subject="the victim's", **NOTE)
