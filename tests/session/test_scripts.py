@@ -169,7 +169,7 @@ def test_leaving_during_work(alice: Host, bob: Host) -> None:
         < watch None
         < info: Left crew. What is addressed to this session waits there.
         < state detached: None
-        """)
+        """)  # noqa: E501 - a line of the script is a line
     report = alice.messages()[-1].report
     assert report is not None
     assert (report.outcome, report.body) == ("completed", "Fixed.")
