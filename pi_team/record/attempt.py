@@ -102,7 +102,10 @@ class Attempt:
         return found.publication.id if found.publication else ""
 
     def verify(self) -> bool:
-        """Step 7: whether to go on to the rename; False where somebody has installed it. Raises Conflict."""
+        """Step 7: whether to go on to the rename; False where somebody has installed it.
+
+        Raises Conflict, OutcomeUnknown, and the errors of a look at the record.
+        """
         if self._unchanged():
             return True
         if not self._only_unchanged:
@@ -113,6 +116,10 @@ class Attempt:
                 return True
         if not exists(self._team.fs, self._private, self._team.revisions_fd):
             return self._installed_by_other()
+        if self._only_unchanged:
+            # Whoever put a readable record there may be followed by writers that adopt this slot or pass it,
+            # and need it for their own to be found after a power cut: it is left as a crash here leaves it.
+            raise OutcomeUnknown(f"the record of team {self._team.name} was replaced while it was restored")
         # I slept so long that my slot had been pruned and reused: this attempt never happened.
         if self._holder() == self._id:
             self._team.fs.unlink(slot_name(self._slot), self._team.revisions_fd)

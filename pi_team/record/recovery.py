@@ -68,8 +68,12 @@ def history(team: TeamDirectory, codec: Codec[T]) -> list[SlotReport[T]]:
     try:
         if not team.open_history(create=False):
             return []
-        numbers = sorted(filter(None, map(slot_number, team.fs.listdir(team.revisions_fd))))
-        return [report for number in numbers if (report := _inspect(team, codec, number)) is not None]
+        while True:
+            numbers = sorted(filter(None, map(slot_number, team.fs.listdir(team.revisions_fd))))
+            reports = [report for number in numbers if (report := _inspect(team, codec, number)) is not None]
+            if reports or not numbers:
+                return reports
+            # All that was listed has been pruned since, so there is a whole history of newer ones.
     except OSError as error:
         raise storage_error(error, f"cannot read the history of team {team.name}") from error
 

@@ -46,7 +46,7 @@ THOROUGH: Final = (
     directories.deleting(2),
     restoring.restoring(3, writes=2),
     damage.damaging(3, writes=2),
-    damage.damaging(2, restorers=2),
+    damage.damaging(3, restorers=2),
     scenarios.twice_cut(scenarios.adopting(2, bound=2)),
     scenarios.twice_cut(scenarios.skipping(2, bound=2)),
 )

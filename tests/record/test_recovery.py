@@ -330,7 +330,10 @@ def test_writer_that_slept_over_pruning_before_its_link_and_over_a_recovery_afte
 
 
 def test_record_repaired_while_a_recovery_is_under_way(world: World) -> None:
-    """Somebody puts a good record there before the rename: it is not replaced, and nothing is left."""
+    """Somebody puts a good record there before the rename: it is not replaced, and nothing is withdrawn.
+
+    Writers may build on the slot or pass it from that moment on; the next one completes it.
+    """
     damaged(world)
     writer = world.writer()
 
@@ -339,11 +342,24 @@ def test_record_repaired_while_a_recovery_is_under_way(world: World) -> None:
         os.link(world.slot(3), world.record())
 
     writer.fs.at("fsync", "revisions").before(repair)
-    with pytest.raises(UsageError, match="intact at revision 3"):
+    with pytest.raises(OutcomeUnknown, match="was replaced while it was restored"):
         recover(writer)
-    assert world.items() == planted_items(3)
+    assert (world.state().revision, world.items()) == (3, planted_items(3))
+    assert sorted(world.state().slots) == [1, 2, 3, 4]
+    assert world.writer("next").append("x").revision == 5
+    assert world.items() == (*planted_items(3), "x")
     assert world.state().privates == ()
-    assert sorted(world.state().slots) == [1, 2, 3]
+
+
+def test_history_pruned_between_its_listing_and_its_look(world: World) -> None:
+    """All that was listed is gone when it is opened: there are newer ones, and the history is not empty."""
+    small = World(os.path.join(os.path.dirname(world.path), "small"), kept=2)
+    small.plant(1)
+    slow, other = small.writer("slow"), small.writer("other")
+    slow.fs.at("open_read", "1.json").before(lambda: other.append_many(9, "o"))
+    with pytest.raises(UsageError, match=r"revision 1 of team .* is not intact") as refused:
+        recover(slow, 1)
+    assert "10" in refused.value.hint
 
 
 def test_writers_stay_out_while_a_recovery_is_under_way(world: World) -> None:
