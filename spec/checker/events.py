@@ -222,7 +222,7 @@ def events_of(processes: Mapping[str, Calls], *, revision: int, genesis: str) ->
     trace = {writer: _Writer(calls, numbers).read() for writer, calls in processes.items()}
     events = [event for events in trace.values() for event in events]
     times = sorted({int(str(event[when])) for event in events for when in ("began", "ended")})
-    ranks = {time: rank for rank, time in enumerate(times)}  # TLC's numbers are small
+    ranks: dict[object, int] = {time: rank for rank, time in enumerate(times)}  # TLC's numbers are small
     for event in events:
         event.update(began=ranks[event["began"]], ended=ranks[event["ended"]])
     return trace

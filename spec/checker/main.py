@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -12,7 +13,7 @@ from typing import Final, TextIO
 from spec.checker import table
 from spec.checker.manifest import SPEC, Model, load
 from spec.checker.story import tell
-from spec.checker.tlc import Run, ToolMissing, locate, run
+from spec.checker.tlc import Run, ToolMissing, locate, run, stop
 
 _WIDTH: Final = 58
 """Of the column with the names."""
@@ -98,12 +99,17 @@ def check(models: list[Model], *, jobs: int, story: bool, out: TextIO) -> dict[s
         runs: dict[Future[Run], Model] = {}
         for model in sorted(models, key=lambda model: -(model.states or 0)):
             runs[pool.submit(run, model)] = model
-        for future in as_completed(runs):
-            model, found = runs[future], future.result()
-            all_found[model.name] = found
-            print(_row(model, found), file=out, flush=True)
-            if story or not agrees(model, found):
-                _explain(model, found, out)
+        try:
+            for future in as_completed(runs):
+                model, found = runs[future], future.result()
+                all_found[model.name] = found
+                print(_row(model, found), file=out, flush=True)
+                if story or not agrees(model, found):
+                    _explain(model, found, out)
+        except BaseException:  # Ctrl-C, SIGTERM, a closed pipe: nothing goes on behind a command that ended
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop()
+            raise
     return all_found
 
 
@@ -111,7 +117,7 @@ def main(argv: list[str]) -> int:
     """Run the command.
 
     Returns:
-        0 when all is as the manifest says, 1 when not, 2 for wrong usage or a missing tool.
+        0 when all is as the manifest says, 1 when not, 2 for wrong usage or a missing tool, 130 after Ctrl-C.
     """
     arguments = _arguments(argv)
     models = select(load(), arguments)
@@ -130,8 +136,12 @@ def main(argv: list[str]) -> int:
     except ToolMissing as missing:
         print(missing, file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()
-    runs = check(models, jobs=arguments.jobs, story=arguments.story, out=sys.stdout)
+    try:
+        runs = check(models, jobs=arguments.jobs, story=arguments.story, out=sys.stdout)
+    except KeyboardInterrupt:
+        return 130
     seconds = time.monotonic() - started
     pairs = [(model, runs[model.name]) for model in models]
     right = sum(agrees(*pair) for pair in pairs)

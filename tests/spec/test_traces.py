@@ -5,12 +5,12 @@ With PI_TEAM_TESTS=long more than a dozen processes at once, ten times over.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 import rehearsals
+from length import LONG
 from spec.checker import traces
 from spec.checker.events import FREE
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow  # each starts Java
 
-LONG = os.environ.get("PI_TEAM_TESTS") == "long"
 CROWDS = [(seed, 5) for seed in range(10)] if LONG else [(0, 2)]
 """Seed and size of each."""
 

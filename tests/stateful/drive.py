@@ -29,8 +29,8 @@ from possible import Violation  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FULL: Final = 400
-"""Examples of a full run: about half an hour."""
+FULL: Final = 150
+"""Examples of a full run: about ten minutes."""
 ROUNDS: Final = 4
 """Times as many examples, at most, until everything has happened that has to."""
 _REPEATABLE: Final[dict[str, Any]] = {"database": None, "report_multiple_bugs": False}
