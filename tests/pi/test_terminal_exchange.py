@@ -135,6 +135,24 @@ def test_taking_over_and_stopping_interrupt_the_work(
     shows(coder, "receiving")
 
 
+def test_a_shell_command_of_a_person_takes_over(
+    start_terminal: StartTerminal, crew: Team, model_server: ModelServer
+) -> None:
+    """What `!…` printed during team work went into the context, and with the result to a teammate."""
+    coder = seat_member(start_terminal, "fake-2", "coder")
+    boss = crew.join("boss")
+    hold = model_server.held("fake-2", "It printed secret")
+    asked = boss.send("coder", "The first task")
+    hold.wait_reached()
+    coder.submit("!echo secret")
+    coder.until("You took over")
+    result = crew.result_of(asked)
+    assert result.report is not None
+    assert (result.report.outcome, "secret" in result.body) == ("interrupted", False)
+    hold.release()
+    shows(coder, "crew · coder · paused")
+
+
 def test_whoever_comes_back_finds_everything_again(
     start_terminal: StartTerminal, crew: Team, model_server: ModelServer
 ) -> None:

@@ -91,6 +91,11 @@ export class TeamSession implements Listener {
   /** A person has submitted something; until the agent starts on it, nothing else may begin. */
   typed(): void {
     this.#turns.submitted();
+    this.isThere();
+  }
+
+  /** A person is there: by what they have submitted, or by a shell command (`!…`), which begins no run. */
+  isThere(): void {
     this.#tell("typed", { files: this.run.files });
   }
 
