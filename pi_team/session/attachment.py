@@ -100,8 +100,8 @@ class Attachment:
         for team in mailbox.teams():
             with contextlib.suppress(PiTeamError):  # what cannot be read is not where it can go
                 member = self._own_place(team, entry)
-                if member is not None:
-                    return member
+                if member is not None and entry.place in {None, entries.place(member.token)}:
+                    return member  # not in one that the session left earlier
         return None
 
     def _own_place(self, team: str, entry: Entry) -> Member | None:

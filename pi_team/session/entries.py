@@ -1,12 +1,13 @@
 """What the host's session keeps of a membership, so that the same session finds its way back.
 
-The entry is `{"version": 1, "team", "alias", "session", "paused"}`, `paused` being `explicit`, `recovery` or
-null, or `{"version": 1, "left": true}`. Other fields are another version's and ignored; the last entry of a
-session counts. A session that was forked has a copy of it, and another id.
+The entry is `{"version": 1, "team", "alias", "session", "place", "paused"}`, `paused` being `explicit`,
+`recovery` or null, or `{"version": 1, "left": true}`. Other fields are another version's and ignored; the
+last entry of a session counts. A session that was forked has a copy of it, and another id.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import attrs
@@ -23,6 +24,7 @@ Pause: TypeAlias = Literal["explicit", "recovery", "budget"]
 
 LEFT: Final[dict[str, Any]] = {"version": 1, "left": True}
 _RESTORED: Final = ("explicit", "recovery")
+_PLACE_CHARACTERS: Final = 16
 
 
 @attrs.frozen
@@ -42,16 +44,25 @@ class Session:
 
 @attrs.frozen
 class Entry:
-    """A membership as a session kept it."""
+    """A membership as a session kept it; `place` is None where another version kept it."""
 
     team: str
     alias: str
     session: str
+    place: str | None
     paused: Pause | None
 
 
 class UnreadableEntry(ValueError):
     """It is no entry that any version wrote."""
+
+
+def place(token: str) -> str:
+    """What tells a membership from an earlier one of the same session, which it left: the token, unreadable.
+
+    A session file may be shared; whoever had the token could act as the member.
+    """
+    return hashlib.sha256(token.encode()).hexdigest()[:_PLACE_CHARACTERS]
 
 
 def written(owner: Membership, session: str, pause: Pause | None, *, endangered: bool) -> dict[str, Any]:
@@ -66,7 +77,14 @@ def written(owner: Membership, session: str, pause: Pause | None, *, endangered:
     kept = pause if pause in _RESTORED else None
     if endangered and kept is None:
         kept = "recovery"
-    return {"version": 1, "team": owner.team, "alias": owner.alias, "session": session, "paused": kept}
+    return {
+        "version": 1,
+        "team": owner.team,
+        "alias": owner.alias,
+        "session": session,
+        "place": place(owner.token),
+        "paused": kept,
+    }
 
 
 def read(value: object) -> Entry | None:
@@ -84,8 +102,8 @@ def read(value: object) -> Entry | None:
         raise UnreadableEntry
     if not (is_name(team) and is_name(alias) and 1 <= len(session) <= IDENTIFIER_CHARACTERS):
         raise UnreadableEntry
-    paused = value.get("paused")
-    if paused is None or paused in _RESTORED:
-        return Entry(team, alias, session, paused)
-    # A kind of pause that a later version knows: whatever it means, work must not start by itself.
-    return Entry(team, alias, session, "recovery")
+    held, paused = value.get("place"), value.get("paused")
+    if paused is not None and paused not in _RESTORED:
+        # A kind of pause that a later version knows: whatever it means, work must not start by itself.
+        paused = "recovery"
+    return Entry(team, alias, session, held if isinstance(held, str) else None, paused)

@@ -37,11 +37,13 @@ def test_the_membership_is_written_down_before_the_claim(alice: Host, bob: Host)
     alice.team("send bob Fix the parser")
     bob.answers = False
     assert of(AskReadiness, bob.poll())
+    joined = bob.entry
+    assert joined is not None
+    named = {"team": "crew", "alias": "bob", "session": "session-bob", "paused": None}
+    assert joined == joined | named
     effects = bob.tell(READY)
     assert [type(effect) for effect in effects] == [Remember, AskReadiness]
-    assert effects[0] == Remember(
-        {"version": 1, "team": "crew", "alias": "bob", "session": "session-bob", "paused": "recovery"}
-    )
+    assert effects[0] == Remember(joined | {"paused": "recovery"})
     assert bob.own_claims() == []
     assert of(Deliver, bob.tell(READY))
     assert len(bob.own_claims()) == 1

@@ -10,7 +10,14 @@ from pi_team.domain.model import Membership
 from pi_team.session import entries
 
 OWNER = Membership("crew", "bob", "s", "token")
-GOOD: dict[str, Any] = {"version": 1, "team": "crew", "alias": "bob", "session": "s", "paused": None}
+GOOD: dict[str, Any] = {
+    "version": 1,
+    "team": "crew",
+    "alias": "bob",
+    "session": "s",
+    "place": entries.place(OWNER.token),
+    "paused": None,
+}
 
 
 @pytest.mark.parametrize(

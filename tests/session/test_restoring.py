@@ -40,7 +40,9 @@ def test_the_same_session_comes_back(bob: Host, host: OpenHost) -> None:
     effects = again.restore(entry)
     assert again.state == "receiving"
     assert notices(effects) == ["Back in crew as bob."]
-    assert of(Remember, effects) == []  # what is written down is true already
+    assert len(of(Remember, effects)) == 1  # another place; all else is true already
+    assert entry is not None
+    assert again.entry == entry | {"place": again.entry and again.entry["place"]}
 
 
 def test_what_waited_is_delivered_after_coming_back(alice: Host, bob: Host, host: OpenHost) -> None:
@@ -161,6 +163,20 @@ def test_in_the_team_that_was_renamed(alice: Host, bob: Host, host: OpenHost) ->
     assert again.state == "receiving"
     assert again.entry is not None
     assert again.entry["team"] == "guild"
+
+
+@pytest.mark.parametrize("alias", ["bob", "bobby"])
+def test_not_in_a_team_that_it_left(alice: Host, bob: Host, host: OpenHost, alias: str) -> None:
+    """Its team was deleted, and it came back to one that the person had left, whose roster has its id."""
+    bob.team("leave")
+    bob.team("create guild")
+    bob.team(f"join guild {alias}")
+    bob.tell(Shutdown())
+    alice.team("delete guild")
+    again = host("bob")
+    effects = again.restore(bob.entry)
+    assert (again.state, again.entry) == ("detached", {"version": 1, "left": True})
+    assert "was deleted" in notices(effects, "warning")[0]
 
 
 @pytest.mark.parametrize("end", ["remove bob", "delete"])
