@@ -105,7 +105,7 @@ class Controller:
                 self._working.settled(event)
                 self._reception.poll()
             case Shutdown():
-                self._attachment.close()
+                self._working.close()
 
     def _restore(self, event: Restore) -> None:
         if not self._context.is_joined:

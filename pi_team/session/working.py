@@ -153,6 +153,18 @@ class Working:
         context.machine.fire("finish" if context.pause is None else "rest")
         context.remember()
 
+    def close(self) -> None:
+        """The host's session ends: what a turn has come to and could not be recorded gets a last try."""
+        if self._context.is_joined:
+            self._last_try()
+        self._attachment.close()
+
+    def _last_try(self) -> None:
+        """Record a report that is held, before leaving would interrupt its message."""
+        work = self._context.work
+        if work is not None and work.report is not None:
+            self._record(work, work.report)
+
     # --- what a person's commands ask for
 
     def leave(self) -> None:
@@ -162,5 +174,7 @@ class Working:
         if context.machine.state == "working" and work is not None and work.message is not None:
             context.machine.fire("leave")
             context.notify("info", wording.LEAVING)
-        else:
+            return
+        self._last_try()
+        if context.is_joined:  # a leave that waited for the work may have come true with it
             self._attachment.leave(asked=True)

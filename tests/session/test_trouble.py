@@ -11,7 +11,7 @@ import pytest
 from interposition import REFUSALS
 from pi_team.errors import StorageError
 from pi_team.session.effects import Deliver, Remember, Show, Watch
-from pi_team.session.events import NotStarted
+from pi_team.session.events import NotStarted, Shutdown
 from scripted_host import BUSY, READY, notices, of
 
 if TYPE_CHECKING:
@@ -117,6 +117,24 @@ def test_what_has_waited_to_be_recorded_survives_a_resume(alice: Host, bob: Host
     bob.poll()
     bob.poll()
     assert [message.subject for message in bob.own_claims()] == ["Second"]
+
+
+@pytest.mark.parametrize("end", ["shutdown", "leave", "leave twice"])
+def test_what_has_waited_to_be_recorded_is_recorded_at_the_end(alice: Host, bob: Host, end: str) -> None:
+    """Leaving interrupts what is claimed: the result that was held was lost, though there was room again."""
+    alice.team("send bob Fix the parser")
+    bob.poll()
+    bob.fs.at("create").fail(errno.ENOSPC).always()
+    bob.settle("the work")
+    bob.fs.forget()
+    if end == "shutdown":
+        bob.tell(Shutdown())
+    for _ in range({"shutdown": 0, "leave": 1, "leave twice": 2}[end]):
+        bob.team("leave")
+    bob.poll()
+    assert bob.state in {"detached", "closed"}
+    assert [message.body for message in alice.messages()][1:] == ["the work"]
+    assert not [place for place in alice.mailbox.look("crew").members if place.member.status == "busy"]
 
 
 # --- lost answers
