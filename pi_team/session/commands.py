@@ -248,7 +248,8 @@ class Commands:
             except GONE:
                 raise
             except PiTeamError as error:
-                refused.append(f"not queued for {alias}: {wording.refusal_for_person(error)}")
+                how = "perhaps queued" if isinstance(error, OutcomeUnknown) else "not queued"
+                refused.append(f"{how} for {alias}: {wording.refusal_for_person(error)}")
         lines = [f"queued for {', '.join(queued) or 'nobody'}", *shows.capped(refused, bounds.LIST_ENTRIES)]
         context.emit(
             Show(shows.entry("sent", f"Check-in asked of {plural(len(queued), 'teammate')}", lines, text))

@@ -242,6 +242,16 @@ def test_a_send_whose_answer_was_lost(alice: Host, bob: Host) -> None:
     assert bob.state == "receiving"
 
 
+def test_a_wake_whose_answer_was_lost(alice: Host, bob: Host) -> None:
+    """It was said that nothing was queued, and the check-in came all the same."""
+    lose_answer(alice)
+    (shown,) = of(Show, alice.team("wake"))
+    alice.fs.forget()
+    (line,) = [line for line in shown.entry["lines"] if "for bob" in line]
+    assert line.startswith("perhaps queued for bob: ")
+    assert of(Deliver, bob.poll())
+
+
 @pytest.mark.parametrize("how", LOSE_ANSWER)
 def test_a_poll_completes_what_a_dead_writer_left(alice: Host, bob: Host, how: str) -> None:
     """Linked and never installed: the recipient's next look completes it, and takes the request."""
