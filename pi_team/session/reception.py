@@ -182,6 +182,7 @@ class Reception:
         snapshot = self._look()
         if snapshot is None or context.machine.state != "receiving":
             return
+        self._tell(snapshot)
         if not _claimable(snapshot):
             self._review(snapshot)
         elif context.endangered:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pi_team.session.effects import Deliver
+from pi_team.limits import REVIEW_AFTER
+from pi_team.session.effects import AskReadiness, Deliver
 from scripted_host import BUSY, READY, of
 
 if TYPE_CHECKING:
@@ -84,6 +85,18 @@ def test_a_waiting_message_comes_before_a_review(waiting: Host, bob: Host) -> No
     waiting.poll()
     assert waiting.delivered is not None
     assert waiting.delivered.kind == "request"
+
+
+def test_a_message_that_came_after_the_question(waiting: Host, bob: Host) -> None:
+    """Asked for a review, answered with a claim: the count of what is pending went below nothing."""
+    bob.team("pause")
+    waiting.answers = False
+    assert of(AskReadiness, waiting.poll(REVIEW_AFTER))
+    bob.team("send alice Meanwhile")
+    waiting.tell(READY)
+    assert of(Deliver, waiting.tell(READY))
+    assert waiting.shown is not None
+    assert " · 0 pending · " in str(waiting.shown.widget)
 
 
 def test_a_paused_session_reviews_nothing(waiting: Host, bob: Host) -> None:
