@@ -17,6 +17,7 @@ from pi_host.model_server import Call, Reply
 from pi_member import gone, helpers, mailbox, notices, put_in, results, script, shown, told
 from pi_team.domain.lifecycles import membership_of
 from pi_team.hosts.pi.installation import EXTENSION
+from pi_team.limits import HEARTBEAT_INTERVAL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -368,6 +369,39 @@ def test_a_turn_that_pi_cannot_begin_is_reported_as_failed(crew: PiHome, start_r
     assert result.report is not None
     assert result.report.outcome == "failed"
     assert "did not start" in result.report.body
+
+
+LINGERING: Final = """
+import { existsSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+
+export default function (pi: ExtensionAPI): void {
+  pi.on("agent_settled", async () => {
+    while (!existsSync("go-on")) await setTimeout(10);
+  });
+}
+"""
+"""Takes its time when a run has settled, as one that notifies the person does."""
+
+
+def test_a_run_that_others_are_told_of_first_has_not_settled(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """Pi was idle already, a request began, and then the end of the person's own turn became its result."""
+    pi = joined(start_rpc(extensions=[crew.extension("lingering", LINGERING)]))
+    model_server.script("fake-1", "Private.", "The work.")
+    with mailbox(crew) as teams:
+        mark = pi.mark()
+        pi.command("prompt", message="hi")
+        pi.until("agent_end", after=mark)
+        teams.send(teams.join("crew", "lead"), "coder", kind="request", subject="Go on", body="Go on.")
+        until = time.monotonic() + 2 * HEARTBEAT_INTERVAL
+        while time.monotonic() < until and teams.look("crew").messages[0].state == "pending":
+            time.sleep(0.05)
+        (crew.work / "go-on").touch()
+        (result,) = results(teams)
+    assert result.body == "The work."
 
 
 def forged(pi: RpcPi, *entries: dict[str, Any]) -> str:

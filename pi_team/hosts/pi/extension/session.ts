@@ -116,11 +116,11 @@ export class TeamSession implements Listener {
 
   /** The agent runs: from here on Pi tells when it settles, whatever happens. */
   runStarted(): void {
-    this.#turns.unwatch();
+    this.#turns.running();
   }
 
   settled(aborted: boolean): void {
-    this.#turns.unwatch();
+    this.#turns.settled();
     this.#tell("settled", { ...this.run.settled(aborted), readiness: this.#turns.readiness });
   }
 

@@ -24,6 +24,7 @@ export class Turns {
   readonly #ctx: ExtensionContext;
   readonly #unstarted: () => void;
   #prompts = 0;
+  #unsettled = false;
   #submitted = Number.NEGATIVE_INFINITY;
   #watch: NodeJS.Timeout | undefined;
 
@@ -37,7 +38,7 @@ export class Turns {
   get readiness(): Readiness {
     return {
       model: isKnown(this.#ctx),
-      idle: this.#ctx.isIdle(),
+      idle: this.#ctx.isIdle() && !this.#unsettled,
       queued: this.#ctx.hasPendingMessages(),
       prompt: this.#prompts > 0 || performance.now() - this.#submitted < SUBMISSION_PATIENCE,
       editorEmpty: this.#ctx.ui.getEditorText() === "",
@@ -75,7 +76,22 @@ export class Turns {
     return { started: true };
   }
 
-  /** The agent runs, so that Pi will tell when it settles; or nobody wants to know any more. */
+  /** The agent runs, so that Pi will tell when it settles. */
+  running(): void {
+    this.#unsettled = true;
+    this.unwatch();
+  }
+
+  /**
+   * Pi tells that the run has settled. It says that it is idle before it tells its extensions, one after the
+   * other: a turn that began meanwhile would be taken for the one that has settled.
+   */
+  settled(): void {
+    this.#unsettled = false;
+    this.unwatch();
+  }
+
+  /** Nobody wants to know any more. */
   unwatch(): void {
     clearInterval(this.#watch);
     this.#watch = undefined;
