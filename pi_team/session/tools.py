@@ -95,8 +95,7 @@ class Tools:
         kind = params["kind"]
         if kind not in {"request", "note"}:
             raise Refused('The kind is "request" (work, which brings a result) or "note" (information).')
-        work = self._context.work
-        parent = None if work is None or work.message is None or work.report is not None else work.message.id
+        parent = self._parent()
         message = self._context.mailbox.send(
             self._context.owner,
             params["to"],
@@ -110,6 +109,13 @@ class Tools:
             text += " Its result will start a turn of its own: do not wait for it."
         details = {"id": message.id, "to": message.recipient, "kind": kind, "subject": line(message.subject)}
         return text, details | {"parent": parent}
+
+    def _parent(self) -> str | None:
+        """The message whose turn calls; none for a turn that is not a delivery's, or is not any more."""
+        work = self._context.work
+        if work is None or work.message is None or not work.started or work.report is not None:
+            return None
+        return work.message.id
 
     # --- team_status
 

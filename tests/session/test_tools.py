@@ -9,6 +9,8 @@ import pytest
 
 from pi_team.domain.reports import require_report
 from pi_team.session import bounds, reports
+from pi_team.session.events import NotStarted, Poll
+from scripted_host import READY
 
 if TYPE_CHECKING:
     from scripted_host import Host, OpenHost
@@ -93,6 +95,18 @@ def test_what_is_sent_during_work_belongs_to_its_thread(alice: Host, bob: Host, 
     alice.settle("looked at")
     alice.tool("team_send", to="bob", kind="note", subject="Else", body="x")
     assert alice.messages()[-1].parent_id is None
+
+
+def test_what_is_sent_before_the_work_begins_belongs_to_none(alice: Host, bob: Host) -> None:
+    """The person's turn was quicker than the delivery, and what its model sent went into a peer's thread."""
+    alice.team("send bob Fix the parser")
+    bob.answers = False
+    for event in (Poll(), READY, READY):
+        bob.tell(event)
+    assert bob.delivered is not None
+    bob.tool("team_send", to="alice", kind="note", subject="By the way", body="x")
+    bob.tell(NotStarted(bob.delivered.delivery))
+    assert [message.parent_id for message in bob.messages() if message.kind == "note"] == [None]
 
 
 def test_failed_work_is_not_asked_for_again_by_the_turn_that_hears_of_it(alice: Host, bob: Host) -> None:
