@@ -24,7 +24,7 @@ _LOOKED_AT: Final = 8
 """Characters that are looked at for each one that may be shown; the others may be controls."""
 _LEFT_OUT: Final = "[… {left_out:,} more characters, left out here]"
 _MARK_ROOM: Final = 60
-_MARK: Final = re.compile(r"^(?=[^\w\n]*(?:begin|end)[ \t]+text\b)", re.IGNORECASE | re.MULTILINE)
+_MARK: Final = re.compile(r"^(?=[^\w\n]*(?:begin|end)[^\S\n]+text\b)", re.IGNORECASE | re.MULTILINE)
 _HEADER: Final = re.compile(r"^(?=[^\w\n]*pi-team\b)", re.IGNORECASE | re.MULTILINE)
 
 
