@@ -214,6 +214,9 @@ class Commands:
 
     def _resume(self) -> None:
         context = self._context
+        if context.machine.state == "leaving":
+            context.notify("info", wording.LEAVING)
+            return
         was_paused = context.pause is not None
         context.lift()
         context.remember()

@@ -183,14 +183,19 @@ _ENDED: Final[dict[WorkKind, str]] = {
 }
 
 
-def taken_over(kind: WorkKind) -> str:
+def taken_over(kind: WorkKind, state: State = "working") -> str:
     """When a person typed during team work."""
-    return f"You took over during team work. {_ENDED[kind]} Reception is paused; /team resume goes on."
+    return f"You took over during team work. {_ENDED[kind]}{_pausing(state)}"
 
 
-def stopped(kind: WorkKind) -> str:
+def stopped(kind: WorkKind, state: State = "working") -> str:
     """When a person aborted team work."""
-    return f"You stopped team work. {_ENDED[kind]} Reception is paused; /team resume goes on."
+    return f"You stopped team work. {_ENDED[kind]}{_pausing(state)}"
+
+
+def _pausing(state: State) -> str:
+    """What comes of it: that a session which is leaving has left is told when it has."""
+    return "" if state == "leaving" else " Reception is paused; /team resume goes on."
 
 
 def joined(team: str, alias: str) -> str:
@@ -248,9 +253,10 @@ def exhausted(turns: int) -> str:
     )
 
 
-def unrecorded(error: PiTeamError) -> str:
+def unrecorded(error: PiTeamError, state: State) -> str:
     """When a result could not be recorded."""
-    return (
-        f"The result of the team work could not be recorded: {_sentence(error.message)} Reception is paused. "
-        f"Recording is tried again every few seconds; when it has succeeded, /team resume goes on."
-    )
+    told = f"The result of the team work could not be recorded: {_sentence(error.message)}"
+    again = "Recording is tried again every few seconds; when it has succeeded,"
+    if state == "leaving":
+        return f"{told} {again} this session leaves."
+    return f"{told} Reception is paused. {again} /team resume goes on."

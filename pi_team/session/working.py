@@ -93,7 +93,7 @@ class Working:
     def _take_over(self, work: Work, files: tuple[str, ...]) -> None:
         self._context.turns = 0
         self._context.hold("explicit")
-        self._context.notify("warning", wording.taken_over(work.kind))
+        self._context.notify("warning", wording.taken_over(work.kind, self._context.machine.state))
         self._record(work, reports.of_takeover(files))
 
     def settled(self, event: Settled) -> None:
@@ -103,7 +103,7 @@ class Working:
         if work is not None and work.started and work.report is None:
             if event.stop == "aborted":
                 context.hold("explicit")
-                context.notify("warning", wording.stopped(work.kind))
+                context.notify("warning", wording.stopped(work.kind, context.machine.state))
             self._record(work, reports.of_turn(event))
 
     def go_on(self) -> None:
@@ -131,11 +131,11 @@ class Working:
         except PiTeamError as error:
             if not again:
                 context.hold("recovery")
-                context.notify("error", wording.unrecorded(error))
+                context.notify("error", wording.unrecorded(error, context.machine.state))
             return
         if not on_time:
             context.notify("warning", wording.LATE)
-        elif again and context.pause == "recovery":
+        elif again and context.pause == "recovery" and context.machine.state != "leaving":
             context.notify("info", wording.RECORDED)
         self._finish(unclaimed=True)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pi_team.session.effects import Deliver, Remember, Watch
 from pi_team.session.events import NotStarted, Shutdown
 from scripted_host import notices, of
@@ -59,6 +61,31 @@ def test_leaving_while_the_delivery_is_on_its_way(alice: Host, bob: Host) -> Non
     bob.tell(NotStarted("d1"))
     assert bob.state == "detached"
     assert [message.state for message in alice.messages()] == ["pending"]
+
+
+@pytest.mark.parametrize("what", ["types", "stops", "resumes", "cannot record"])
+def test_a_leaving_session_promises_no_resume(alice: Host, bob: Host, what: str) -> None:
+    """Reception was said to be paused, or to go on, in a session that was about to leave."""
+    alice.team("send bob Fix the parser")
+    bob.poll()
+    bob.team("pause")
+    bob.team("leave")
+    if what == "types":
+        effects = bob.type()
+    elif what == "stops":
+        effects = bob.settle(stop="aborted")
+    elif what == "resumes":
+        effects = bob.team("resume")
+        assert bob.state == "leaving"
+    else:
+        bob.fs.at("create").fail(errno.ENOSPC).always()
+        effects = bob.settle()
+        bob.fs.forget()
+        effects += bob.poll()
+    told = " ".join(notices(effects))
+    assert told
+    assert "resume" not in told
+    assert "eceiving" not in told
 
 
 def test_leaving_during_a_review_does_not_wait(alice: Host, bob: Host) -> None:
