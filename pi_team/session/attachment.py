@@ -31,13 +31,18 @@ class Attachment:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._unrestored: Entry | None = None
 
     # --- in
 
-    def join(self, team: str, alias: str) -> None:
-        """Become a member. Raises what the mailbox raises."""
-        owner = self._take(team, alias)
-        self._attach(owner, None)
+    def join(self, team: str, alias: str) -> Pause | None:
+        """Become a member: paused as a restore that failed was to be. Raises what the mailbox raises."""
+        entry = self._unrestored
+        pause = None
+        if entry is not None and (entry.team, entry.alias) == (team, alias):
+            pause = entry.paused
+        self._attach(self._take(team, alias), pause)
+        return pause
 
     def _take(self, team: str, alias: str) -> Membership:
         session = self._context.session
@@ -47,6 +52,7 @@ class Attachment:
 
     def _attach(self, owner: Membership, pause: Pause | None) -> None:
         context = self._context
+        self._unrestored = None
         context.own(owner)
         context.turns = 0
         context.machine.fire("join" if pause is None else "restore")
@@ -66,6 +72,7 @@ class Attachment:
             return
         if entry is not None and entry.session == self._context.session.id:
             self._context.kept(value)
+            self._unrestored = entry
             self._come_back(entry)
 
     def _come_back(self, entry: Entry) -> None:
@@ -73,6 +80,7 @@ class Attachment:
         try:
             member = self._find(entry)
             if member is None:
+                self._unrestored = None
                 context.notify("warning", wording.gone(entry.team, entry.alias))
                 context.remember()
                 return

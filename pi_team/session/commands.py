@@ -150,8 +150,8 @@ class Commands:
             context.notify("error", f"This session is {owner.alias} in {owner.team}: /team leave first.")
             return
         self._reception.joined()
-        self._attachment.join(team, alias)
-        context.notify("info", wording.joined(team, alias))
+        pause = self._attachment.join(team, alias)
+        context.notify("info", wording.joined(team, alias, pause))
         self._reception.poll()
 
     def _leave(self) -> None:

@@ -198,8 +198,10 @@ def _pausing(state: State) -> str:
     return "" if state == "leaving" else " Reception is paused; /team resume goes on."
 
 
-def joined(team: str, alias: str) -> str:
-    """After `/team join`."""
+def joined(team: str, alias: str, pause: Pause | None) -> str:
+    """After `/team join`, which may have made up for a restore of a paused session."""
+    if pause is not None:
+        return f"{rejoined(team, alias, None)} {PAUSED if pause == 'explicit' else RECOVERY}"
     return f"Joined {team} as {alias}. Requests to {alias} start turns here whenever this session is idle."
 
 

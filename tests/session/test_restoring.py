@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -120,6 +121,26 @@ def test_a_helper_that_died_at_work(alice: Host, bob: Host, host: OpenHost) -> N
     assert report is not None
     assert report.outcome == "interrupted"
     assert "old helper" not in report.body
+
+
+@pytest.mark.parametrize("pause", ["explicit", "recovery"])
+def test_a_pause_outlasts_a_restore_that_failed(alice: Host, bob: Host, host: OpenHost, pause: str) -> None:
+    """The `/team join` that was said to try it again began to work at once."""
+    bob.tell(Shutdown())
+    again = host("bob")
+    again.fs.at("create").fail(errno.ENOSPC).always()
+    assert bob.entry is not None
+    (told,) = notices(again.restore(bob.entry | {"paused": pause}), "error")
+    assert "/team join crew bob tries it again" in told
+    again.fs.forget()
+    alice.team("send bob Fix the parser")
+    (told,) = notices(again.team("join crew bob"))
+    assert "aused" in told
+    assert of(Deliver, again.poll()) == []
+    assert (again.state, again.entry and again.entry["paused"]) == ("paused", pause)
+    again.team("leave")
+    again.team("join crew bob")
+    assert of(Deliver, again.effects)
 
 
 def test_a_fork_inherits_nothing(bob: Host, host: OpenHost) -> None:
