@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import type { JsonObject } from "./protocol.ts";
 
-/** Far above what the Python side keeps of a result; and both together fit into a line, however they are written. */
+/** Far above what the Python side keeps of a text or an error; and with the files both fit into a line of any kind. */
 const TEXT_CHARACTERS = 20_000;
 const FILES_BYTES = 700_000;
 
@@ -40,7 +40,7 @@ export class Run {
     const text = content.map((part) => (part.type === "text" ? (part.text ?? "") : "")).join("");
     if (text.trim() !== "") this.#text = text.slice(0, TEXT_CHARACTERS);
     this.#stop = stopReason;
-    this.#error = errorMessage;
+    this.#error = errorMessage?.slice(0, TEXT_CHARACTERS);
   }
 
   /** The run has failed before the assistant could say anything. */
