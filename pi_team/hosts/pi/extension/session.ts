@@ -142,12 +142,19 @@ export class TeamSession implements Listener {
       case "ready":
         return this.#turns.readiness;
       case "deliver":
-        return this.#turns.deliver(params);
+        return this.#deliver(params);
       case "confirm":
         return { yes: await this.#ctx.ui.confirm(textOf(params["title"]), textOf(params["message"])) };
       default:
         throw new TeamError("PROTOCOL", `this extension knows no ${method}`);
     }
+  }
+
+  #deliver(params: JsonObject): JsonObject {
+    const answer = this.#turns.deliver(params);
+    // Until Pi prepares the run, which takes long where it compacts before, what was kept is of an earlier one.
+    if (answer["started"] === true) this.run.begin();
+    return answer;
   }
 
   informed(method: string, params: JsonObject): void {
