@@ -155,6 +155,7 @@ PYTHONS: Final = {
     "endless": ("yes | tr -d '\\n'", "a line without an end"),
     "failing": ("echo out of order >&2; exit 3", "out of order"),
     "quiet": ("exit 0", "ended"),
+    "hostile": ("printf 'out\\033]0;taken\\007 of \\033[2Jorder\\n' >&2; exit 3", "out of order"),
 }
 
 
@@ -171,6 +172,7 @@ def test_a_python_that_does_not_do_is_told_once_and_pi_lives_on(
     (error,) = notices(pi, "error")
     assert reason in error
     assert "pi-team doctor" in error
+    assert "\x1b" not in error
     model_server.script("fake-1", "still here")
     assert pi.ask("hi") == "still here"
     assert gone(pi.process.family())
@@ -402,6 +404,65 @@ def test_a_run_that_others_are_told_of_first_has_not_settled(
         (crew.work / "go-on").touch()
         (result,) = results(teams)
     assert result.body == "The work."
+
+
+HESITATING: Final = """
+import { existsSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+
+export default function (pi: ExtensionAPI): void {
+  pi.on("before_agent_start", async ({ messageType }, ctx) => {
+    if (messageType === "custom") ctx.ui.notify("hesitating");
+    while (messageType === "custom" && !existsSync("go-on")) await setTimeout(10);
+  });
+}
+"""
+"""Takes its time before a turn that a message starts, as a compaction does."""
+
+
+def test_a_takeover_before_the_run_names_no_files_of_an_earlier_one(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """The files of the person's own last turn went to the teammate."""
+    pi = joined(start_rpc(extensions=[crew.extension("hesitating", HESITATING)]))
+    model_server.script("fake-1", Reply(Call("write", {"path": "private.txt", "content": "x"})), "Written.")
+    pi.ask("hi")
+    model_server.answer = lambda _: Reply("Yes.")
+    with mailbox(crew) as teams:
+        teams.send(teams.join("crew", "lead"), "coder", kind="request", subject="Go on", body="Go on.")
+        told(pi, "hesitating")
+        pi.command("prompt", message="it is me", streamingBehavior="steer")
+        (result,) = results(teams)
+        (crew.work / "go-on").touch()
+    assert result.report is not None
+    assert (result.report.outcome, result.report.files) == ("interrupted", ())
+
+
+VERBOSE: Final = """
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+
+export default function (pi: ExtensionAPI): void {
+  pi.on("message_end", ({ message }) => {
+    if (message.role !== "assistant") return;
+    return { message: { ...message, stopReason: "error", errorMessage: "no ".repeat(400_000) } };
+  });
+}
+"""
+"""Stands for a provider that answers with a page of an error."""
+
+
+def test_a_provider_that_says_far_too_much_has_its_turn_reported(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """An error longer than a line to the Python side: the request stayed claimed."""
+    joined(start_rpc(extensions=[crew.extension("verbose", VERBOSE)]))
+    model_server.script("fake-1", "Short.")
+    with mailbox(crew) as teams:
+        teams.send(teams.join("crew", "lead"), "coder", kind="request", subject="Go on", body="Go on.")
+        (result,) = results(teams)
+    assert result.report is not None
+    assert result.report.outcome == "failed"
 
 
 def forged(pi: RpcPi, *entries: dict[str, Any]) -> str:

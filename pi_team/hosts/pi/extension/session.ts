@@ -16,7 +16,7 @@ import { isObject, type JsonObject, objectOf, PROTOCOL, TeamError, textOf, told 
 import { Run } from "./run.ts";
 import { Tools } from "./tools.ts";
 import { Turns } from "./turns.ts";
-import { SHOWN, Widget } from "./views.ts";
+import { harmless, SHOWN, Widget } from "./views.ts";
 
 /** The type of the session entry that remembers a membership. */
 const MEMBERSHIP = "pi-team-membership";
@@ -295,8 +295,10 @@ export class TeamSession implements Listener {
   #say(level: string, text: string): void {
     if (this.#closed || text === "") return;
     const kind = level === "error" || level === "warning" ? level : "info";
+    // What the Python side had to say when it ended unexpectedly may have a peer's text in it.
+    const said = harmless(text);
     try {
-      this.#ctx.ui.notify(text.startsWith("pi-team") ? text : `pi-team: ${text}`, kind);
+      this.#ctx.ui.notify(said.startsWith("pi-team") ? said : `pi-team: ${said}`, kind);
     } catch {
       this.#closed = true; // Pi's objects throw when the session is over
     }
