@@ -216,6 +216,21 @@ def test_too_many_questions_at_once_are_refused(bridge: Open) -> None:
     assert host.team("list")["result"] == {}
 
 
+@pytest.mark.parametrize("method", ["typed", "settled", "shutdown"])
+def test_what_has_happened_is_taken_behind_too_many_questions(bridge: Open, method: str) -> None:
+    """The end of a turn was refused, behind a completion for each key, and its request had no result."""
+    host = bridge("s")
+    host.team("create crew")
+    host.team("join crew alice")
+    question = {"method": "command", "params": {"line": "status"}}
+    lines = [{"id": f"q{number}", **question} for number in range(UNANSWERED * 4)]
+    lines.append({"id": "told", "method": method, "params": {"stop": "stop"}})
+    host.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    answers = [host.until(lambda message: "method" not in message) for _ in lines]
+    assert "BUSY" in {code(answer) for answer in answers if "error" in answer}
+    assert [answer["result"] for answer in answers if answer["id"] == "told"] == [{}]
+
+
 # --- the main job
 
 

@@ -25,6 +25,8 @@ LINE_BYTES: Final = 1_000_000
 """Of a line, its end not counted."""
 UNANSWERED: Final = 64
 """Requests of the host that may wait for their answer at once."""
+HAPPENED: Final = frozenset({"typed", "settled", "shutdown"})
+"""Methods that tell what has happened, and will not be told again: these are never too many."""
 HELD_BYTES: Final = 4_000_000
 """Of lines that were read and not yet looked at; then no more is read."""
 _CHUNK: Final = 65_536
@@ -214,7 +216,7 @@ class Inbox:
     def _hold(self, incoming: Incoming, size: int) -> None:
         with self._ready:
             if isinstance(incoming, Request):
-                if self._unanswered >= UNANSWERED:
+                if self._unanswered >= UNANSWERED and incoming.method not in HAPPENED:
                     busy = Busy(
                         f"{UNANSWERED} requests wait for their answer",
                         hint="Wait for an answer before you ask.",
