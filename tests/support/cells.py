@@ -194,6 +194,9 @@ class Cells:
         with self._fresh(kind) as field, Child(lambda: _victim(field, operation, Plan())) as child:
             said = child.result()
             assert not said["refused"], said
+            if kind in {"pending", "lost"} and field.crew.exists():
+                # Not every look installs what is pending, but whoever comes next does.
+                _mailbox(field).look("crew")
             after = state(field.path)
         points = tuple(Point(*point) for point in said["points"])
         with self._fresh(kind) as field, Child(lambda: _victim(field, operation, Plan())) as child:
