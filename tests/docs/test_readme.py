@@ -126,7 +126,7 @@ def _shell(script: str, environment: dict[str, str]) -> str:
 @pytest.mark.slow
 def test_the_quick_start_does_what_it_says(tmp_path: Path) -> None:
     """The two terminals of the quick start, typed as they stand there, and the Python example after them."""
-    _, _, first, second, third = _fences("sh")
+    _, _, first, second, third, _ = _fences("sh")
     environment = _environment(tmp_path)
     worker = subprocess.Popen(
         ["sh", "-euc", first], env=environment, stdout=subprocess.DEVNULL, start_new_session=True

@@ -35,7 +35,10 @@ def test_the_machine_takes_every_transition() -> None:
     shows it (`test_a_result_under_review_is_discarded_with_its_claim`).
     """
     Team.happened.clear()
-    some = settings(max_examples=100, stateful_step_count=60, deadline=None, database=None)
+    # Others each time, also where the environment says CI and the library would repeat the same.
+    some = settings(
+        max_examples=100, stateful_step_count=60, deadline=None, database=None, derandomize=False
+    )
     wanted = (TRANSITIONS | REFUSALS) - {"result processing seen"}
     missing = wanted
     for _ in range(40):  # the rarest comes up in every second or third of these rounds

@@ -133,7 +133,7 @@ class Peer:
 def test_an_older_peer_by_its_pid(presence: PresenceDirectory, teams: Path) -> None:
     """A peer that gives no start: one that is there is dead, or one that was killed lives until it is old."""
     path = teams / "crew" / "presence" / "peer.json"
-    path.write_text(f'{{"token":"t9","status":"idle","seen":{time.time() * 1_000:.0f}}}')
+    path.write_text(f'{{"token":"t9","status":"idle","seen":{int(time.time() * 1_000)}}}')
     path.chmod(0o600)
     nobody = 2**22 - 1
     assert observer().judge(presence, "peer", "t9", os.getpid()) == "alive"
