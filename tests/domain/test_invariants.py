@@ -36,9 +36,7 @@ def test_the_machine_takes_every_transition() -> None:
     """
     Team.happened.clear()
     # Others each time, also where the environment says CI and the library would repeat the same.
-    some = settings(
-        max_examples=100, stateful_step_count=60, deadline=None, database=None, derandomize=False
-    )
+    some = settings(max_examples=100, stateful_step_count=60, deadline=None, database=None, derandomize=False)
     wanted = (TRANSITIONS | REFUSALS) - {"result processing seen"}
     missing = wanted
     for _ in range(40):  # the rarest comes up in every second or third of these rounds
