@@ -31,8 +31,8 @@ CONTROLS: Final = (
     # In the record, or by the answer to somebody who should have been refused: the processes race.
     Control("the owner's token", ("Fenced", "Answered")),
     Control("whose claim is swept", ("SweepExact",)),
-    Control("whose claim is settled", ("ClaimOwner", "Answered")),
-    Control("interrupting what the last holder claimed", ("ClaimOwner",)),
+    Control("whose claim is settled", ("ClaimOwner", "Answered", "Fenced")),
+    Control("interrupting what the last holder claimed", ("ClaimOwner", "Answered", "Fenced")),
 )
 
 

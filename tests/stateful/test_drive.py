@@ -33,7 +33,7 @@ def test_a_broken_promise_fails_and_is_told(
     assert drive.main(["--json", "--control", "none", "--seed", "1"]) == 1
     printed = capsys.readouterr()
     assert json.loads(printed.out.splitlines()[-1])["verdict"] == "broken"
-    assert printed.err.startswith(("ClaimOwner: ", "Answered: "))
+    assert printed.err.startswith(("ClaimOwner: ", "Answered: ", "Fenced: "))
 
 
 @pytest.mark.slow
@@ -45,4 +45,4 @@ def test_a_control_that_is_caught_by_something_else_fails(
     wrong = dropped.Control(rule, ("History",))
     monkeypatch.setattr(drive, "_CONTROLS", {rule: wrong})
     assert drive.main(["--json", "--control", rule]) == 1
-    assert re.search("caught by (ClaimOwner|Answered) and not by History", capsys.readouterr().out)
+    assert re.search("caught by (ClaimOwner|Answered|Fenced) and not by History", capsys.readouterr().out)
