@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ SETUP: Final = (
 )
 
 _RUNNING: Final[list[subprocess.Popen[bytes]]] = []
+_STOPPING: Final = threading.Event()
 
 # The numbers of TLC's messages in its tool mode.
 _INVARIANT: Final = {2110, 2107}
@@ -90,6 +92,7 @@ def locate() -> tuple[str, str]:
 
 def stop() -> None:
     """Kill what is running; each :func:`run` then ends, and takes its directories away."""
+    _STOPPING.set()
     for process in tuple(_RUNNING):
         process.kill()
 
@@ -130,6 +133,8 @@ def run(model: Model, *, workers: int = 1, module: str | None = None) -> Run:
                 stderr=subprocess.STDOUT,
             )
             _RUNNING.append(process)
+            if _STOPPING.is_set():  # begun while the others were being killed
+                process.kill()
             # Tells what this one has used, whatever runs beside it.
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
