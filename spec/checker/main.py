@@ -97,9 +97,9 @@ def check(models: list[Model], *, jobs: int, story: bool, out: TextIO) -> dict[s
     all_found: dict[str, Run] = {}
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         runs: dict[Future[Run], Model] = {}
-        for model in sorted(models, key=lambda model: -(model.states or 0)):
-            runs[pool.submit(run, model)] = model
         try:
+            for model in sorted(models, key=lambda model: -(model.states or 0)):
+                runs[pool.submit(run, model)] = model
             for future in as_completed(runs):
                 model, found = runs[future], future.result()
                 all_found[model.name] = found
