@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Final, TextIO
 
 from spec.checker import table
@@ -17,6 +17,8 @@ from spec.checker.tlc import Run, ToolMissing, locate, run, stop
 
 _WIDTH: Final = 58
 """Of the column with the names."""
+_SIGNAL_LATENCY: Final = 0.5
+"""Seconds after which a signal is acted on at the latest."""
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
@@ -100,12 +102,16 @@ def check(models: list[Model], *, jobs: int, story: bool, out: TextIO) -> dict[s
         try:
             for model in sorted(models, key=lambda model: -(model.states or 0)):
                 runs[pool.submit(run, model)] = model
-            for future in as_completed(runs):
-                model, found = runs[future], future.result()
-                all_found[model.name] = found
-                print(_row(model, found), file=out, flush=True)
-                if story or not agrees(model, found):
-                    _explain(model, found, out)
+            pending = set(runs)
+            while pending:
+                # A signal that comes just before the wait is acted on only after it: so it has an end.
+                done, pending = wait(pending, _SIGNAL_LATENCY, FIRST_COMPLETED)
+                for future in done:
+                    model, found = runs[future], future.result()
+                    all_found[model.name] = found
+                    print(_row(model, found), file=out, flush=True)
+                    if story or not agrees(model, found):
+                        _explain(model, found, out)
         except BaseException:  # Ctrl-C, SIGTERM, a closed pipe: nothing goes on behind a command that ended
             pool.shutdown(wait=False, cancel_futures=True)
             stop()

@@ -8,8 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,6 +150,27 @@ def test_without_the_tools_the_set_up_line_is_printed(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert done.stderr.strip() == tlc.SETUP
+
+
+def test_nothing_goes_on_behind_a_command_that_was_ended(tmp_path: Path) -> None:
+    """SIGTERM during a long model, with others queued: no Java, no directory, no further model."""
+    check = subprocess.Popen(
+        [sys.executable, SPEC / "check", "--all", "--jobs", "2"],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        mine = psutil.Process(check.pid)
+        until = time.monotonic() + 30
+        while len(started := mine.children()) < 2:
+            assert time.monotonic() < until, "TLC was not started"
+            time.sleep(0.01)
+        check.terminate()
+        assert check.wait(30) == 143
+    finally:
+        check.kill()
+    assert not [java for java in started if java.is_running()]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_module_has_a_goal_and_a_control() -> None:
