@@ -35,6 +35,7 @@ from pi_team.record.directory import PRESENCE, RECORD, REVISIONS, TeamDirectory
 from pi_team.record.envelope import Damaged
 from pi_team.record.filesystem import FileSystem, directory_fault, exists, file_fault, storage_error
 from pi_team.record.locks import COMPATIBILITY_LOCK, LOCKS_DIRECTORY
+from pi_team.record.markers import stable_lock
 from pi_team.record.reading import decode_version, read_envelope, read_slot, slot_name
 from pi_team.record.recovery import history
 
@@ -295,7 +296,7 @@ class Doctor:
     def _locks(self, directory: TeamDirectory) -> Iterator[Finding]:
         team = directory.name
         for path in (
-            os.path.join(self._path, LOCKS_DIRECTORY, f"{team}.lock"),
+            os.path.join(self._path, LOCKS_DIRECTORY, stable_lock(team)),
             directory.shown(COMPATIBILITY_LOCK),
         ):
             with contextlib.suppress(FileNotFoundError):

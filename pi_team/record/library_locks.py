@@ -11,10 +11,11 @@ import os
 import threading
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pi_team.errors import RecordUnsafe
 from pi_team.record.filesystem import FileSystem, close_quietly, open_private_file, read_all, unlink_quietly
+from pi_team.record.markers import MARKER_BYTES, stable_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from filelock import SoftFileLock
 
     from pi_team.clocks import Clock
-
-_LOCK_BYTES: Final = 1_024
 
 
 class LibraryLocks:
@@ -88,7 +87,7 @@ class LibraryLocks:
             return
         with contextlib.suppress(OSError):
             for name in self._fs.listdir(locks_fd):
-                if name.startswith((f"{team}.lock.break.", f"{team}.lock.restore.")):
+                if name.startswith((f"{stable_lock(team)}.break.", f"{stable_lock(team)}.restore.")):
                     status = self._fs.stat(name, locks_fd)
                     # When it was set aside, not made; that is ahead where the clock was set back since.
                     if abs(self._clock.wall() - status.st_ctime) >= self._lifetime:
@@ -97,10 +96,10 @@ class LibraryLocks:
     def _learn_text(self, team: str, locks_fd: int) -> None:
         """Remember what the library writes for this process, which is the same each time."""
         with contextlib.suppress(OSError, RecordUnsafe):
-            name, pid = f"{team}.lock", os.getpid()
-            fd, _ = open_private_file(self._fs, name, locks_fd, name, _LOCK_BYTES)
+            name, pid = stable_lock(team), os.getpid()
+            fd, _ = open_private_file(self._fs, name, locks_fd, name, MARKER_BYTES)
             try:
-                text = read_all(self._fs, fd, _LOCK_BYTES)
+                text = read_all(self._fs, fd, MARKER_BYTES)
             finally:
                 close_quietly(self._fs, fd)
             if text.startswith(b"%d\n" % pid):  # else it has been stolen this moment
@@ -116,12 +115,12 @@ class LibraryLocks:
             with warnings.catch_warnings():
                 # The library warns that an expired lock can overlap its holder; we build on that.
                 warnings.simplefilter("ignore", SoftFileLockLifetimeWarning)
-                path = f"{self._directory}/{team}.lock"
+                path = f"{self._directory}/{stable_lock(team)}"
                 known[key] = SoftFileLock(path, mode=0o600, lifetime=self._lifetime)
         return known[key]
 
 
 def _release(lock: SoftFileLock) -> None:
-    # As above: an error of the release must not turn a publication that took effect into a failure.
+    # What was published stays published whatever happens to the lock, which would expire anyway.
     with contextlib.suppress(OSError):
         lock.release()

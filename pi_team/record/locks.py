@@ -29,7 +29,7 @@ from pi_team.record.filesystem import (
     storage_error,
 )
 from pi_team.record.library_locks import LibraryLocks
-from pi_team.record.markers import remove_marker, take_marker
+from pi_team.record.markers import MARKER_BYTES, remove_marker, stable_lock, take_marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 LOCKS_DIRECTORY: Final = ".locks"
 COMPATIBILITY_LOCK: Final = "state.json.lock"
-_LOCK_BYTES: Final = 1_024
 _FULL_LOOK_INTERVAL: Final = 0.1
 """Seconds between two attempts of the library, each of which also asks whether the holder is dead; in
 between only the lock's name is looked at, which costs a hundredth of an attempt."""
@@ -173,7 +172,7 @@ class Locks:
             raise storage_error(error, f"cannot use {shown}") from error
 
     def _lock_path(self, team: str) -> str:
-        return f"{self._directory}/{team}.lock"
+        return f"{self._directory}/{stable_lock(team)}"
 
     def _acquire(
         self, team: str, locks_fd: int, patience: Patience, team_fd: int | None
@@ -205,7 +204,7 @@ class Locks:
             text = self._library.text
             if text is not None:
                 with contextlib.suppress(FileNotFoundError):  # the library makes that directory anew
-                    release = take_marker(self._fs, f"{team}.lock", locks_fd, text)
+                    release = take_marker(self._fs, stable_lock(team), locks_fd, text)
                     if release is not None:
                         return release
                     if self._age_of(team) < _YOUNG:
@@ -280,11 +279,11 @@ class Locks:
             return
         try:
             status = self._fs.fstat(fd)
-            fault = file_fault(status, _LOCK_BYTES)
+            fault = file_fault(status, MARKER_BYTES)
             if fault:
                 hint = "Remove it when no pi-team is running."
                 raise RecordUnsafe(f"{COMPATIBILITY_LOCK} {fault}", hint=hint)
-            owner = read_all(self._fs, fd, _LOCK_BYTES).decode(errors="replace")
+            owner = read_all(self._fs, fd, MARKER_BYTES).decode(errors="replace")
             abandoned = self._age(status, COMPATIBILITY_LOCK, team_fd) >= self._lifetime
             if abandoned or (owner and self._is_dead(owner)):
                 remove_marker(self._fs, fd, COMPATIBILITY_LOCK, team_fd)

@@ -7,12 +7,20 @@ descriptor keeps the inode number from being given to another.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pi_team.record.filesystem import FileSystem, close_quietly, same_file, unlink_quietly, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+MARKER_BYTES: Final = 1_024
+"""The most that is read of what a lock says of its holder."""
+
+
+def stable_lock(team: str) -> str:
+    """The name of a team's stable lock, in the directory of the locks."""
+    return f"{team}.lock"
 
 
 def take_marker(fs: FileSystem, name: str, dir_fd: int, text: bytes) -> Callable[[], None] | None:
