@@ -121,7 +121,7 @@ export class TeamSession implements Listener {
 
   settled(aborted: boolean): void {
     this.#turns.settled();
-    this.#tell("settled", { ...this.run.settled(aborted), readiness: this.#turns.readiness });
+    this.#tell("settled", this.run.settled(aborted));
   }
 
   /** Leave, and let the Python side end, before Pi goes on. */
