@@ -162,8 +162,9 @@ class Reception:
         context = self._context
         if context.machine.state != "receiving" or self._asked:
             return
-        self._review_due = not _claimable(snapshot) and self._reviews.is_due(snapshot)
-        if _claimable(snapshot) or self._review_due:
+        claimable = _claimable(snapshot)
+        self._review_due = not claimable and self._reviews.is_due(snapshot)
+        if claimable or self._review_due:
             self._asked = True
             context.emit(AskReadiness())
 
