@@ -113,13 +113,18 @@ def model(account: Account, line: str) -> None:
         account.look("the table", f"{account.explored['models']} rows for {total[1]} models", sound=False)
 
 
+def _dropped(account: Account, row: dict[str, Any]) -> None:
+    """A control that goes without a rule."""
+    verdict = row["verdict"]
+    found = f"caught by {row['by']}" if verdict == "caught" else verdict
+    account.look(f"without {row['control']}", found, sound=verdict == "caught", control=True)
+
+
 @rows
 def exploration(account: Account, row: dict[str, Any]) -> None:
     """An object of `tests/explore/run.py`: a configuration or a control."""
     if "control" in row:
-        verdict = row["verdict"]
-        found = f"caught by {row['by']}" if verdict == "caught" else verdict
-        account.look(f"without {row['control']}", found, sound=verdict == "caught", control=True)
+        _dropped(account, row)
     else:
         account.explored["configurations"] += 1
         for what in ("schedules", "states", "power-cut states", "crash points"):
@@ -138,9 +143,7 @@ _SHOWN: Final = ("examples", "steps", "processes", "killed", "killed midway", "s
 def processes(account: Account, row: dict[str, Any]) -> None:
     """An object of `tests/stateful/drive.py`: the run, or a control."""
     if "control" in row:
-        verdict = row["verdict"]
-        found = f"caught by {row['by']}" if verdict == "caught" else verdict
-        account.look(f"without {row['control']}", found, sound=verdict == "caught", control=True)
+        _dropped(account, row)
     else:
         happened = row["happened"]
         account.explored.update({what: happened[what] for what in _SHOWN if what in happened})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commands import Ended, Process, Run, Show, Spawn, Terminal
+from commands import Ended, Run, Show, Spawn, Terminal, spawning
 from pi_team.cli.main import main
 from pi_team.mailbox import Mailbox
 
@@ -62,17 +62,8 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
 @pytest.fixture
 def spawn() -> Iterator[Spawn]:
     """Start the command as a process; what still runs at the end of the test is killed."""
-    started: list[Process] = []
-
-    def spawn(*words: str, stdin: bytes | None = None) -> Process:
-        started.append(Process(words, stdin))
-        return started[-1]
-
-    yield spawn
-    for process in started:
-        if process.popen.poll() is None:
-            process.popen.kill()
-        process.popen.communicate()
+    with spawning() as spawn:
+        yield spawn
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commands import Process
+from commands import spawning
 from pi_host.model_server import Call, Reply
 
 if TYPE_CHECKING:
@@ -24,17 +24,8 @@ if TYPE_CHECKING:
 def spawn(pi_home: PiHome, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spawn]:
     """Start the command for the teams of the Pi processes."""
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(pi_home.agent))
-    started: list[Process] = []
-
-    def spawn(*words: str, stdin: bytes | None = None) -> Process:
-        started.append(Process(words, stdin))
-        return started[-1]
-
-    yield spawn
-    for process in started:
-        if process.popen.poll() is None:
-            process.popen.kill()
-        process.popen.communicate()
+    with spawning() as spawn:
+        yield spawn
 
 
 def test_a_script_asks_a_pi_session(

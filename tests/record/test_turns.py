@@ -51,6 +51,18 @@ def turn_of_another(world: World) -> Iterator[None]:
         os.close(fd)
 
 
+def append_behind_others(world: World, item: str) -> tuple[Writer, NotedClock]:
+    """A write while others hold the turn and the lock, until it has looked 500 times."""
+    path = hold_lock(world)
+    writer, clock = waiting_writer(world)
+    with contextlib.ExitStack() as others:
+        others.enter_context(turn_of_another(world))
+        others.callback(os.unlink, path)
+        clock.at[500] = others.close
+        writer.append(item)
+    return writer, clock
+
+
 def is_free(world: World) -> bool:
     """Whether nobody is next."""
     try:
@@ -121,13 +133,7 @@ def test_long_queue_is_no_stopped_process(world: World) -> None:
     Otherwise it would overtake them for the next second, and they it.
     """
     world.plant(1)
-    path = hold_lock(world)
-    writer, clock = waiting_writer(world)
-    with contextlib.ExitStack() as others:
-        others.enter_context(turn_of_another(world))
-        others.callback(os.unlink, path)
-        clock.at[500] = others.close
-        writer.append("x")
+    writer, clock = append_behind_others(world, "x")
     assert clock.slept > 0.11
     with turn_of_another(world):
         before = clock.slept
@@ -151,13 +157,7 @@ def test_who_waits_long_looks_often(world: World) -> None:
 def test_who_has_waited_for_many_turns_still_comes_first(world: World) -> None:
     """A writer that has tried without a turn in vain does not begin anew: it looks as often as before."""
     world.plant(1)
-    path = hold_lock(world)
-    writer, clock = waiting_writer(world)
-    with contextlib.ExitStack() as others:
-        others.enter_context(turn_of_another(world))
-        others.callback(os.unlink, path)
-        clock.at[500] = others.close
-        writer.append("x")
+    _, clock = append_behind_others(world, "x")
     assert clock.slept > 0.15
     assert max(clock.noted[250:500]) < 0.0006
 

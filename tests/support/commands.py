@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 PATIENCE = 15.0
 
@@ -91,6 +92,22 @@ class Process:
 
 class Spawn(Protocol):
     def __call__(self, *words: str, stdin: bytes | None = None) -> Process: ...
+
+
+@contextlib.contextmanager
+def spawning() -> Iterator[Spawn]:
+    """Start the command as processes; what still runs at the end is killed."""
+    started: list[Process] = []
+
+    def spawn(*words: str, stdin: bytes | None = None) -> Process:
+        started.append(Process(words, stdin))
+        return started[-1]
+
+    yield spawn
+    for process in started:
+        if process.popen.poll() is None:
+            process.popen.kill()
+        process.popen.communicate()
 
 
 class Terminal:
