@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import time
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.figures import Figure, percentile
 from bench.team import TEAM, BenchMailbox, settled, text
-from bench.workers import workers
+from bench.workers import Worker, workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +38,9 @@ def _prepare(path: str, aliases: Sequence[str], messages: int = 0) -> BenchMailb
 def contend(path: str, *, processes: int, sends: int, runs: int) -> list[Figure]:
     """Several processes that send at once, beside one process that sends as much, in turns.
 
+    As many again are told by a pipe when to send: none of those waits for a lock, so what they lose is not
+    lost by it.
+
     Args:
         path: a directory for the teams.
         processes: how many.
@@ -46,6 +50,7 @@ def contend(path: str, *, processes: int, sends: int, runs: int) -> list[Figure]
     aliases = [f"member-{index}" for index in range(processes)]
     alone: list[float] = []
     together: list[float] = []
+    relayed: list[float] = []
     whole: list[list[float]] = []
     each: list[list[float]] = []
     busy = 0
@@ -53,17 +58,19 @@ def contend(path: str, *, processes: int, sends: int, runs: int) -> list[Figure]
         one = _compete(os.path.join(path, f"one-{run}"), aliases, 1, processes * sends)
         many = _compete(os.path.join(path, f"many-{run}"), aliases, processes, sends)
         alone.append(_rate(one))
+        relayed.append(_rate(_relay(os.path.join(path, f"relay-{run}"), aliases, sends)))
         together.append(_rate(many))
         times = [[taken * 1e3 for taken in answer["times"]] for answer in many]
         each += times
         whole.append([taken for own in times for taken in own])
         busy += sum(answer["busy"] for answer in (*one, *many))
     section = f"{processes} processes, {sends} sends each"
-    ratios = [many / one for many, one in zip(together, alone, strict=True)]
     return [
         Figure.median(section, f"one process, {processes * sends} sends", alone, "/s"),
         Figure.median(section, "all together", together, "/s"),
-        Figure.median(section, "ratio to one process", ratios, at_least=_RATIO),
+        Figure.median(section, "one after the other, told by a pipe", relayed, "/s"),
+        Figure.median(section, "ratio to one process", _ratios(together, alone), at_least=_RATIO),
+        Figure.median(section, "ratio to one process: told by a pipe", _ratios(relayed, alone)),
         Figure.median(section, "p50", [percentile(times, 50) for times in whole], "ms"),
         Figure.median(section, "p99", [percentile(times, 99) for times in whole], "ms", below=_P99),
         Figure.median(section, "p50, process by process", [percentile(times, 50) for times in each], "ms"),
@@ -75,14 +82,41 @@ def contend(path: str, *, processes: int, sends: int, runs: int) -> list[Figure]
 def _compete(path: str, aliases: Sequence[str], senders: int, sends: int) -> list[dict[str, Any]]:
     """Let the first `senders` members send to those after them, in a team of its own; what they found."""
     _prepare(path, aliases).close()
-    calls = []
-    for index in range(senders):
-        others = [*aliases[index + 1 :], *aliases[:index]]
-        calls.append(["send", path, aliases[index], ",".join(others), str(sends)])
+    calls = [["send", *_arguments(path, aliases, index, sends)] for index in range(senders)]
     with workers(calls) as started:
-        for worker in started:
-            worker.go()
-        return [worker.answer() for worker in started]
+        return _run(started)
+
+
+def _relay(path: str, aliases: Sequence[str], sends: int) -> list[dict[str, Any]]:
+    """Let all members send in a circle, in a team of its own; what they found."""
+    _prepare(path, aliases).close()
+    with contextlib.ExitStack() as opened:
+        pipes = [os.pipe() for _ in aliases]
+        descriptors = [fd for pipe in pipes for fd in pipe]
+        for fd in descriptors:
+            opened.callback(os.close, fd)
+        calls = [
+            ["relay", *_arguments(path, aliases, index, sends), f"{pipes[index - 1][0]},{pipes[index][1]}"]
+            for index in range(len(aliases))
+        ]
+        started = opened.enter_context(workers(calls, descriptors))
+        os.write(pipes[-1][1], b"!")
+        return _run(started)
+
+
+def _arguments(path: str, aliases: Sequence[str], index: int, sends: int) -> list[str]:
+    others = [*aliases[index + 1 :], *aliases[:index]]
+    return [path, aliases[index], ",".join(others), str(sends)]
+
+
+def _run(started: Sequence[Worker]) -> list[dict[str, Any]]:
+    for worker in started:
+        worker.go()
+    return [worker.answer() for worker in started]
+
+
+def _ratios(rates: Sequence[float], others: Sequence[float]) -> list[float]:
+    return [rate / other for rate, other in zip(rates, others, strict=True)]
 
 
 def _rate(answers: Sequence[dict[str, Any]]) -> float:

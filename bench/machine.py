@@ -39,6 +39,7 @@ class FileSystemFacts:
     Attributes:
         path: the directory.
         kind: the type of its file system.
+        journal: whether it has a journal; None where that is not known, or another type has its own answer.
         device: what that is mounted from.
         file_sync: median seconds of an fsync of a file that has grown by 4 KiB.
         directory_sync: median seconds of an fsync of a directory with a new name in it.
@@ -46,6 +47,7 @@ class FileSystemFacts:
 
     path: str
     kind: str
+    journal: bool | None
     device: str
     file_sync: float
     directory_sync: float
@@ -53,8 +55,9 @@ class FileSystemFacts:
     def lines(self) -> list[str]:
         """The facts as they are printed."""
         file, directory = f"{self.file_sync * 1e3:.2f} ms", f"{self.directory_sync * 1e3:.2f} ms"
+        journal = {True: " with a journal", False: " without a journal", None: ""}[self.journal]
         return [
-            f"file system  {self.kind} on {self.device}",
+            f"file system  {self.kind}{journal} on {self.device}",
             f"raw fsync    {file} (file grown by 4 KiB), {directory} (new name); medians of {_SYNCS}",
         ]
 
@@ -129,7 +132,16 @@ def examine(path: str, *, any_file_system: bool = False) -> FileSystemFacts:
             f"an fsync on {mount.kind} at {path} takes {file_sync * 1e6:.1f} µs: nothing is synced there. "
             "Name a directory on a disk with --dir."
         )
-    return FileSystemFacts(path, mount.kind, mount.device, file_sync, directory_sync)
+    return FileSystemFacts(path, mount.kind, has_journal(mount), mount.device, file_sync, directory_sync)
+
+
+def has_journal(mount: Mount, proc: str = "/proc/fs") -> bool | None:
+    """Whether an ext4 has a journal, as Linux tells; None where it does not, and for other file systems."""
+    device = os.path.basename(os.path.realpath(mount.device))
+    if mount.kind != "ext4" or not os.path.exists(os.path.join(proc, "ext4", device)):
+        return None
+    journals = os.path.join(proc, "jbd2")
+    return os.path.isdir(journals) and any(name.startswith(f"{device}-") for name in os.listdir(journals))
 
 
 def _sync_times(path: str) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The other processes of the benchmarks: `python -m bench.workers send|receive ARGUMENTS`.
+"""The other processes of the benchmarks: `python -m bench.workers send|relay|receive ARGUMENTS`.
 
 A worker says `ready` on standard output, waits for a line on standard input, and answers with one JSON
 object. Times are `time.monotonic()` in seconds, which all processes of a machine share.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -26,12 +27,13 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 class Worker:
     """A worker as its parent sees it."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, descriptors: Sequence[int] = ()) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.workers", *arguments],
             cwd=_ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            pass_fds=descriptors,
             text=True,
         )
         self._expect("ready")
@@ -71,12 +73,12 @@ class Worker:
 
 
 @contextlib.contextmanager
-def workers(calls: Sequence[Sequence[str]]) -> Iterator[list[Worker]]:
-    """Workers, started one after the other and ready, ended at the end."""
+def workers(calls: Sequence[Sequence[str]], descriptors: Sequence[int] = ()) -> Iterator[list[Worker]]:
+    """Workers that have some descriptors, started one after the other and ready, ended at the end."""
     started: list[Worker] = []
     try:
         for call in calls:
-            started.append(Worker(*call))  # noqa: PERF401 - if one fails, those before it are ended
+            started.append(Worker(*call, descriptors=descriptors))  # noqa: PERF401 - if one fails, those before it are ended
         yield started
     finally:
         for worker in started:
@@ -90,6 +92,29 @@ def _ready() -> None:
 
 def send(path: str, alias: str, recipients: str, count: str) -> None:
     """Join as `alias` and send `count` notes to the recipients in turn, as fast as it goes."""
+    _send(path, alias, recipients, int(count), contextlib.nullcontext)
+
+
+def relay(path: str, alias: str, recipients: str, count: str, pipes: str) -> None:
+    """As :func:`send`, each time when a byte comes out of the first of two pipes; it goes into the second."""
+    before, after = map(int, pipes.split(","))
+
+    @contextlib.contextmanager
+    def turn() -> Iterator[None]:
+        baton = os.read(before, 1)
+        yield
+        os.write(after, baton)
+
+    _send(path, alias, recipients, int(count), turn)
+
+
+def _send(
+    path: str,
+    alias: str,
+    recipients: str,
+    count: int,
+    turn: Callable[[], contextlib.AbstractContextManager[None]],
+) -> None:
     mailbox = BenchMailbox(path)
     owner = mailbox.join(TEAM, alias)
     aliases = recipients.split(",")
@@ -97,20 +122,22 @@ def send(path: str, alias: str, recipients: str, count: str) -> None:
     _ready()
     times: list[float] = []
     busy = 0
-    begin = time.monotonic()
-    for index in range(int(count)):
-        start = time.monotonic()
-        try:
-            mailbox.send(
-                owner,
-                aliases[index % len(aliases)],
-                kind="note",
-                subject=f"message {index}",
-                body=text(number + index),
-            )
-        except Busy:
-            busy += 1
-        times.append(time.monotonic() - start)
+    begin = math.inf
+    for index in range(count):
+        with turn():
+            start = time.monotonic()
+            begin = min(begin, start)
+            try:
+                mailbox.send(
+                    owner,
+                    aliases[index % len(aliases)],
+                    kind="note",
+                    subject=f"message {index}",
+                    body=text(number + index),
+                )
+            except Busy:
+                busy += 1
+            times.append(time.monotonic() - start)
     print(json.dumps({"begin": begin, "end": time.monotonic(), "times": times, "busy": busy}), flush=True)
 
 
@@ -147,5 +174,5 @@ def receive(path: str, alias: str, count: str) -> None:
 
 
 if __name__ == "__main__":
-    known: dict[str, Callable[..., None]] = {"send": send, "receive": receive}
+    known: dict[str, Callable[..., None]] = {"send": send, "relay": relay, "receive": receive}
     known[sys.argv[1]](*sys.argv[2:])

@@ -91,6 +91,21 @@ def test_a_disk_below_a_directory_in_memory_counts_as_a_disk() -> None:
     assert machine.require_syncing("/mediafile", [DISK, MEMORY]) is DISK
 
 
+@pytest.mark.parametrize(
+    ("journals", "expected"), [(["vda-8"], True), (["vdb-8"], False), (None, False)], ids=str
+)
+def test_an_ext4_without_a_journal_is_told_from_one_with(
+    tmp_path: Path, journals: list[str] | None, *, expected: bool
+) -> None:
+    """An fsync costs much less without one, and whoever reads the figures would not know why."""
+    (tmp_path / "ext4" / "vda").mkdir(parents=True)
+    for journal in journals or ():
+        (tmp_path / "jbd2" / journal).mkdir(parents=True)
+    assert machine.has_journal(DISK, str(tmp_path)) is expected
+    assert machine.has_journal(MEMORY, str(tmp_path)) is None
+    assert machine.has_journal(Mount("/", "ext4", "/dev/vdc", "rw"), str(tmp_path)) is None
+
+
 def test_a_run_that_cannot_measure_says_so_and_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
