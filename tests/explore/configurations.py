@@ -6,6 +6,7 @@ from typing import Final
 
 import damage
 import directories
+import heartbeats
 import restoring
 import scenarios
 
@@ -21,6 +22,8 @@ ORDINARY: Final = (
     scenarios.skipping(2),
     directories.renaming(),
     directories.deleting(1),
+    heartbeats.beside_deletion(),
+    heartbeats.beside_renaming(),
     restoring.restoring(),
     damage.damaging(),
     scenarios.twice_cut(scenarios.writers(2, 1, bound=None)),
@@ -44,6 +47,8 @@ THOROUGH: Final = (
     scenarios.reader(2, writers=2),
     directories.renaming(None),
     directories.deleting(2),
+    heartbeats.beside_deletion(beats=3),
+    heartbeats.beside_renaming(beats=3),
     restoring.restoring(3, writes=2),
     damage.damaging(3, writes=2),
     damage.damaging(3, restorers=2),

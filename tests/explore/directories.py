@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NEW: Final = "beta"
 
 
-def _recover(name: str, fs: Recorder) -> Outcome:
+def recover(name: str, fs: Recorder) -> Outcome:
     """A fresh process looks at every team and writes in it; a rename that was cut in half it repeats."""
     ended: list[Outcome] = []
     with ending(ended, ""):
@@ -158,7 +158,7 @@ def _scenario(name: str, second: list[programs.Operation], bound: int | None) ->
         scenarios.team(),
         {"a": [programs.write("a1", 32)], "d": second},
         DirectoryJudge,
-        programs.Operation("recovery", _recover),
+        programs.Operation("recovery", recover),
         bound=bound,
         directories_stay=False,
     )

@@ -1,6 +1,6 @@
-"""The real code with one rule taken out that shows in a recovery only, as in `controls`.
+"""The real code with one rule taken out that shows in a recovery or in heartbeats only, as in `controls`.
 
-Most are of docs/protocol.md, "Recovery".
+Of docs/protocol.md, "Recovery", and docs/record-format.md, "Presence".
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import attrs
 
 import controls
 import damage
+import heartbeats
 import programs
 import scenarios
 from controls import Control
 from lesser_ports import WithoutSync
+from pi_team.presence import PresenceDirectory
 from pi_team.record import recovery
 from pi_team.record.publication import Publisher
 from programs import Operation
@@ -62,6 +64,34 @@ def _fresh_unsynced() -> Iterator[None]:
         yield
 
 
+def _beating_by_path() -> contextlib.AbstractContextManager[Any]:
+    return mock.patch.object(PresenceDirectory, "_descriptor", _opened_by_path)
+
+
+def _opened_by_path(self: PresenceDirectory) -> int:
+    self.close()
+    self._fd = self._fs.open_dir(f"{self._team.path}/{self._team.name}/presence")
+    return self._fd
+
+
+def _making_what_is_missing() -> contextlib.AbstractContextManager[Any]:
+    real = PresenceDirectory._descriptor
+
+    def descriptor(self: PresenceDirectory) -> int:
+        try:
+            return real(self)
+        except FileNotFoundError:
+            for path in (
+                f"{self._team.path}/{self._team.name}",
+                f"{self._team.path}/{self._team.name}/presence",
+            ):
+                with contextlib.suppress(FileExistsError):
+                    self._fs.mkdir(path)
+            return _opened_by_path(self)
+
+    return mock.patch.object(PresenceDirectory, "_descriptor", descriptor)
+
+
 def _without_cuts() -> Scenario:
     return attrs.evolve(damage.damaging(), cuts=False)
 
@@ -93,5 +123,19 @@ CONTROLS: Final = (
         lambda: scenarios.twice_cut(scenarios.writers(2, 1)),
         "Durable",
         by_power_cut=True,
+    ),
+    Control(
+        "heartbeat-by-path",
+        "a heartbeat goes through what was opened at the join",
+        _beating_by_path,
+        heartbeats.beside_deletion,
+        "Foreign",
+    ),
+    Control(
+        "heartbeat-that-makes",
+        "a heartbeat makes no directory",
+        _making_what_is_missing,
+        heartbeats.beside_deletion,
+        "Usable",
     ),
 )

@@ -42,6 +42,8 @@ STATES = {
     "2 writers, 1 each, skipping": 2_707,
     "1 writer, and a rename": 3_840,
     "1 writer, delete and create": 2_840,
+    "delete, create and join, 2 heartbeats and a leave": 15_325,
+    "a rename, 2 heartbeats and a leave": 1_377,
     "1 writer, 1, and a revision restored": 4_896,
     "1 writer, 1, a damaged record restored": 5_893,
     "2 writers, 1 each, cut twice": 2_087,
