@@ -26,7 +26,7 @@ from tapped import WRITES, Plan, Point
 from trials import CHANGING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from grounds import Kind
 
@@ -205,10 +205,15 @@ def _with_history(pair: Pair) -> Pair:
     return (name, "long") if kind == "plain" and recipes.recipe(name).team == "crew" else pair
 
 
-def errors(workers: Workers, pairs: Iterable[Pair], *, full: bool = False) -> Report:
-    """Each call refused, with each errno (one after the other, unless `full`), before and after its effect.
+def errors(workers: Workers, pairs: Iterable[Pair], *, every: Container[Pair] = ()) -> Report:
+    """Each call refused, before and after its effect, with one errno after the other.
 
     Writes also take a part of their data, that and then nothing more, or nothing.
+
+    Args:
+        workers: who does it.
+        pairs: the operations and teams.
+        every: those of them where each call is refused with each errno.
     """
     codes = itertools.cycle(REFUSALS)
     orders = []
@@ -220,8 +225,8 @@ def errors(workers: Workers, pairs: Iterable[Pair], *, full: bool = False) -> Re
             takes_effect = point.source == "port" and point.method in CHANGING
             for when in ("before", "after") if takes_effect else ("before",):
                 of += len(REFUSALS)
-                plans = [Plan("fail", nth, when, code) for code in (REFUSALS if full else (next(codes),))]
-                orders += [_order(pair, plan) for plan in plans]
+                chosen = REFUSALS if pair in every else (next(codes),)
+                orders += [_order(pair, Plan("fail", nth, when, code)) for code in chosen]
             if point.method == "write":
                 of += len(WRITES)
                 orders += [_order(pair, Plan(how, nth)) for how in WRITES]
