@@ -1,5 +1,7 @@
 """What dead writers left behind, and which of it may go (docs/protocol.md, "Left-over files").
 
+Only what bears a name that this release or an older peer makes, to the letter: people keep their own things
+among the teams.
 Never a file of a possibly live owner, since a live writer must be able to read a missing private file as
 "somebody helped"; and never the private file of a slot above the record, which the next writer installs.
 """
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from pi_team.errors import PiTeamError
-from pi_team.limits import LEFTOVER_AGE
+from pi_team.limits import LEFTOVER_AGE, NAME_PATTERN
 from pi_team.presence import exited, owner_of, this_process
 from pi_team.record.directory import PRESENCE, REVISIONS, TeamDirectory
 from pi_team.record.envelope import Damaged
@@ -35,7 +37,9 @@ _PEER_TEMPORARY: Final = re.compile(rf"(?:state|[1-9][0-9]*)\.json\.{_UUID}\.tmp
 _PRIVATE: Final = re.compile(rf"\.({_UUID})\.[^.]+\.tmp")
 _PRESENCE_TEMPORARY: Final = re.compile(r"\.[a-z][a-z0-9-]*\.[^.]+\.tmp")
 _HALF_LOCK: Final = re.compile(r"[a-z][a-z0-9-]{0,47}\.lock\.(?:break|restore)\.[0-9]+\.[0-9a-f]{32}")
-_HIDDEN: Final = re.compile(rf"(?:{re.escape(NEW_PREFIX)}|{re.escape(TOMBSTONE_PREFIX)}).+")
+_TOMBSTONE: Final = rf"{re.escape(TOMBSTONE_PREFIX)}{NAME_PATTERN}-{_UUID}"
+_HIDDEN: Final = re.compile(rf"(?:{re.escape(NEW_PREFIX)}{NAME_PATTERN}-{_UUID}|{_TOMBSTONE})\.[^.]+")
+_PEER_TOMBSTONE: Final = re.compile(_TOMBSTONE)
 
 
 @attrs.frozen(slots=True)
@@ -75,8 +79,8 @@ class Leftovers:
             found = [
                 Leftover(name, directory=True)
                 for name in sorted(self._fs.listdir(teams_fd))
-                if _HIDDEN.fullmatch(name)
-                and (self._is_abandoned(name, teams_fd) or self._is_old_and_nobodys(name, teams_fd))
+                if (_HIDDEN.fullmatch(name) and self._is_abandoned(name, teams_fd))
+                or (_PEER_TOMBSTONE.fullmatch(name) and self._age(name, teams_fd) > LEFTOVER_AGE)
             ]
             return found + self._locks(teams_fd)
         finally:
@@ -197,10 +201,6 @@ class Leftovers:
         if (owner.boot, owner.pidns) == (here.boot, here.pidns):
             return exited(owner) is True
         return owner.boot != here.boot and self._age(name, dir_fd) > LEFTOVER_AGE
-
-    def _is_old_and_nobodys(self, name: str, dir_fd: int) -> bool:
-        """Whether an older peer left it, whose names do not say whose they are: age decides."""
-        return owner_of(name) is None and self._age(name, dir_fd) > LEFTOVER_AGE
 
     def _age(self, name: str, dir_fd: int) -> float:
         """Seconds since a name was last written; 0 where it is gone or no file or directory of ours."""

@@ -101,6 +101,30 @@ def test_old_tombstone_of_an_older_peer(nursery: Nursery, tmp_path: Path) -> Non
     assert not tombstone.exists()
 
 
+@pytest.mark.parametrize("owned", [False, True])
+def test_hidden_directory_that_is_not_ours(nursery: Nursery, tmp_path: Path, owned: bool) -> None:
+    """A person keeps hidden directories among the teams, whose names only begin as ours do, for a long time.
+
+    Also where the name goes on like that of a process that is gone.
+    """
+    field = ground(tmp_path)
+    gone = f".{2**22 + 1}-1-{'0' * 32}-x" if owned else ""
+    uuid = "0a1b2c3d-0a1b-4c2d-8e3f-0a1b2c3d4e5f"
+    theirs = [".new-ideas", ".deleted-notes-of-2023", ".deleted-", f".deleted-{uuid}"]
+    theirs += [f".deleted-crew-{uuid.upper()}"]
+    theirs += [f".deleted-Crew-{uuid}", f".deleted-{'a' * 49}-{uuid}", f".old-crew-{uuid}"]
+    theirs += [".deleted-by-me.bak", f".deleted-crew-{uuid}.bak", *([] if owned else [f".new-crew-{uuid}"])]
+    for name in theirs:
+        (field.path / (name + gone)).mkdir(mode=0o700)
+        (field.path / (name + gone) / "kept").touch()
+        aged(field.path / (name + gone), 4_000)
+    other = nursery.actor(field.path, unsynced=True)
+    assert other.ask("doctor") == []
+    other.ask("create", "another")
+    other.ask("delete_team", "another")
+    assert [name for name in theirs if not (field.path / (name + gone) / "kept").exists()] == []
+
+
 def test_locks_from_the_future(nursery: Nursery, tmp_path: Path) -> None:
     """Somebody set the clock back: two locks of nobody are an hour younger than anything can be."""
     field = ground(tmp_path)
