@@ -383,6 +383,53 @@ def test_late_file_in_a_tree_that_is_removed(world: World) -> None:
     assert writer.fs.open_names == {}
 
 
+def deep(path: str, levels: int) -> None:
+    """Make directories inside one another, in each of them a file."""
+    fd = os.open(path, os.O_RDONLY)
+    for _ in range(levels):
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=fd))
+        os.mkdir("deeper", 0o700, dir_fd=fd)
+        inner = os.open("deeper", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.close(fd)
+
+
+def test_tree_deeper_than_any_stack_or_table_of_descriptors(world: World) -> None:
+    """Somebody put 1,200 directories inside one another into a team: it goes with few descriptors open."""
+    world.plant(1)
+    deep(os.path.join(world.team(), "presence"), 1_200)
+    writer = world.writer()
+    most = 0
+
+    def count() -> None:
+        nonlocal most
+        most = max(most, len(writer.fs.open_names))
+
+    writer.fs.at("listdir").before(count).always()
+    writer.delete()
+    assert world.names() == []
+    assert writer.fs.open_names == {}
+    assert 0 < most < 10
+
+
+def test_link_and_sealed_directory_deep_in_a_tree(world: World) -> None:
+    """What a link leads to stays; an empty directory that nobody may write into goes in place."""
+    elsewhere = os.path.join(world.path, "elsewhere")
+    os.makedirs(os.path.join(elsewhere, "kept"))
+    tree = os.path.join(world.path, "tree")
+    os.makedirs(os.path.join(tree, "a", "b", "c", "d"))
+    os.symlink(elsewhere, os.path.join(tree, "a", "b", "link"))
+    os.mkdir(os.path.join(tree, "a", "b", "sealed"), 0o500)
+    writer = world.writer()
+    fd = os.open(world.path, os.O_RDONLY)
+    remove_tree(writer.fs, "tree", fd)
+    os.close(fd)
+    assert world.names() == ["elsewhere"]
+    assert os.listdir(elsewhere) == ["kept"]
+    assert [name.split(" -> ")[0] for name in writer.fs.names("rename")] == ["rename b", "rename c"]
+
+
 def test_tree_that_somebody_goes_on_writing_into(world: World) -> None:
     """It is given up after a hundred rounds, and said so."""
     os.mkdir(os.path.join(world.path, "tree"))
