@@ -132,6 +132,10 @@ def _start(path: str, changed: threading.Event) -> Any:
         logger.addHandler(logging.NullHandler())
     observer = Observer()
     kinds: list[type[FileSystemEvent]] = [FileCreatedEvent, FileMovedEvent, DirDeletedEvent, DirMovedEvent]
-    observer.schedule(Handler(), path, recursive=False, event_filter=kinds)
-    observer.start()
+    try:
+        observer.schedule(Handler(), path, recursive=False, event_filter=kinds)
+        observer.start()
+    except BaseException:
+        observer.stop()  # it has descriptors and a thread of its own even before it is started
+        raise
     return observer

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 from typing import TYPE_CHECKING
 
 from pi_team import Mailbox
+from pi_team.watching import Changes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,3 +42,21 @@ def test_dropped_mailbox_closes(tmp_path: Path) -> None:
         use(Mailbox(tmp_path / "teams"))
     gc.collect()
     assert len(os.listdir("/dev/fd")) <= before
+
+
+def test_watch_that_the_system_refuses(tmp_path: Path) -> None:
+    """What waits for changes of a team that was deleted, or when no watch is left, looks instead.
+
+    A session that begins to wait each time it is told to would run out of descriptors and threads.
+    """
+    Changes(str(tmp_path / "warm")).close()  # what is imported for it stays
+    before = len(os.listdir("/dev/fd")), threading.active_count()
+    for _ in range(5):
+        with Changes(str(tmp_path / "gone")) as changes:
+            assert not changes.wait(0.0)
+            (tmp_path / "gone").mkdir()
+            (tmp_path / "gone" / "state.json").touch()
+            assert changes.wait(5.0)
+        (tmp_path / "gone" / "state.json").unlink()
+        (tmp_path / "gone").rmdir()
+    assert (len(os.listdir("/dev/fd")), threading.active_count()) == before
