@@ -113,10 +113,17 @@ class Attachment:
         return None
 
     def _own_place(self, team: str, entry: Entry) -> Member | None:
+        """The member that the entry means; others of the same session are those that it left earlier.
+
+        The place tells, under whatever alias it is by now. Where none of them has it, the entry behind the
+        last join was not kept, and the alias tells; where another version kept no place, the session does.
+        """
         members = [place.member for place in self._context.mailbox.look(team).members]
         mine = [member for member in members if member.session == entry.session]
+        placed = [member for member in mine if entries.place(member.token) == entry.place]
         same = [member for member in mine if member.alias == entry.alias]
-        return next(iter(same or mine), None)
+        others = mine if entry.place is None else []
+        return next(iter(placed or same or others), None)
 
     # --- out
 

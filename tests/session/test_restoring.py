@@ -200,6 +200,42 @@ def test_not_in_a_team_that_it_left(alice: Host, bob: Host, host: OpenHost, alia
     assert "was deleted" in notices(effects, "warning")[0]
 
 
+@pytest.mark.parametrize("renamed", ["b2 carol", "b2 carol, bob b2"])
+def test_not_under_an_alias_that_it_left(alice: Host, bob: Host, host: OpenHost, renamed: str) -> None:
+    """It had left one alias for another in the same team, and that was renamed, or given to the first one."""
+    bob.team("leave")
+    bob.team("join crew b2")
+    bob.tell(Shutdown())
+    for names in renamed.split(", "):
+        alice.team(f"rename-member {names}")
+    again = host("bob")
+    assert notices(again.restore(bob.entry)) == ["Back in crew as carol (b2 was renamed)."]
+
+
+def test_not_under_an_alias_that_it_left_where_its_own_is_gone(
+    alice: Host, bob: Host, host: OpenHost
+) -> None:
+    """The alias that counts was removed: the one that the person had left before is none to come back to."""
+    bob.team("leave")
+    bob.team("join crew b2")
+    bob.tell(Shutdown())
+    alice.team("remove b2")
+    again = host("bob")
+    effects = again.restore(bob.entry)
+    assert (again.state, again.entry) == ("detached", {"version": 1, "left": True})
+    assert "was b2 in crew, and is no member any more" in notices(effects, "warning")[0]
+
+
+def test_under_its_alias_where_the_last_entry_was_not_kept(bob: Host, host: OpenHost) -> None:
+    """It ended between a join and the entry behind it: the place is another one, the alias is still its."""
+    before = bob.entry
+    bob.team("leave")
+    bob.team("join crew bob")
+    bob.tell(Shutdown())
+    again = host("bob")
+    assert notices(again.restore(before)) == ["Back in crew as bob."]
+
+
 @pytest.mark.parametrize("end", ["remove bob", "delete"])
 def test_nothing_to_come_back_to(alice: Host, bob: Host, host: OpenHost, end: str) -> None:
     """Removed, or the team deleted: said once, and the entry says `left` from then on."""
