@@ -132,10 +132,11 @@ class Store(Relocation):
             missing.append(path)
             path = os.path.dirname(path)
         for path in reversed(missing):
-            with contextlib.suppress(FileExistsError):
-                self._fs.mkdir(path)
+            # Opened first: nothing is made where it could not be synced, because it may not be read.
             parent_fd = self._fs.open_dir(os.path.realpath(os.path.dirname(path)))
             try:
+                with contextlib.suppress(FileExistsError):
+                    self._fs.mkdir(path)
                 self._fs.fsync(parent_fd)
             finally:
                 close_quietly(self._fs, parent_fd)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fixtures import nursery
+from fixtures import nursery, public_path
 
-__all__ = ["nursery"]
+__all__ = ["nursery", "public_path"]

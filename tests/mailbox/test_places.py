@@ -127,25 +127,33 @@ def test_teams_behind_a_link_are_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["file", "directory of a dead link", "not searchable"])
-def test_place_where_no_directory_can_be(nursery: Nursery, tmp_path: Path, kind: str) -> None:
-    """The way to the teams ends at a file, a dead link or a closed door: refused, and nothing is made."""
-    way = tmp_path / "way"
+@pytest.mark.parametrize("kind", ["file", "directory of a dead link", "not searchable", "not readable"])
+def test_place_where_no_directory_can_be(nursery: Nursery, public_path: Path, kind: str) -> None:
+    """The way to the teams ends at a file, a dead link or a closed door: refused, and nothing is made.
+
+    Where a directory may be made and its parent not be read, the parent could not be synced: a power cut
+    might take the team back.
+    """
+    way = public_path / "way"
     if kind == "file":
         way.write_text("")
     elif kind == "directory of a dead link":
         way.symlink_to("nowhere")
     else:
-        way.mkdir(mode=0o000)
+        way.mkdir(mode=0o000 if kind == "not searchable" else 0o300)
     actor = nursery.actor(way / "teams")
-    if kind == "not searchable" and os.geteuid() == 0:
+    if kind.startswith("not") and os.geteuid() == 0:
+        os.chown(way, 65_534, -1)
         actor.ask("become", 65_534)
     with pytest.raises(Refused, match=r"STORAGE|RECORD_UNSAFE"):
         actor.ask("create", "crew")
     with pytest.raises(Refused, match=r"STORAGE|RECORD_UNSAFE|TEAM_UNKNOWN"):
         actor.ask("look", "crew")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["way"]
-    assert not (tmp_path / "nowhere").exists()
+    assert sorted(path.name for path in public_path.iterdir()) == ["way"]
+    assert not (public_path / "nowhere").exists()
+    if kind.startswith("not"):
+        way.chmod(0o700)
+        assert list(way.iterdir()) == []
 
 
 def test_working_directory_that_is_gone(nursery: Nursery, tmp_path: Path) -> None:

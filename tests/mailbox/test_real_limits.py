@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -17,6 +15,7 @@ from nursery import Died, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from nursery import Actor, Nursery
 
@@ -132,13 +131,6 @@ def test_disk_is_full(nursery: Nursery, tmp_path: Path, small_disk: Path | None)
     assert actor.ask("doctor") == []
 
 
-@pytest.fixture
-def public_path() -> Iterator[Path]:
-    """A directory that any user may reach."""
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name)
-
-
 def close_to_writing(path: Path) -> int:
     """Take the right to write from everything, and give it to a user without special rights; which one."""
     user = NOBODY if os.geteuid() == 0 else os.geteuid()
@@ -156,7 +148,6 @@ def test_looks_work_without_the_right_to_write(nursery: Nursery, public_path: Pa
     A publication that was not installed cannot be, and is shown all the same.
     """
     field = ground(public_path)
-    public_path.chmod(0o755)
     if pending:
         victim = nursery.actor(field.path)
         victim.ask("trap", "kill", method="rename", name="* -> state.json")

@@ -30,6 +30,14 @@ def root() -> Iterator[Path]:
 
 
 @pytest.fixture
+def public_path() -> Iterator[Path]:
+    """An empty directory that every user can get to, as they cannot to those of pytest."""
+    with tempfile.TemporaryDirectory() as path:
+        os.chmod(path, 0o755)
+        yield Path(path)
+
+
+@pytest.fixture
 def world(root: Path) -> World:
     """A teams directory without a team."""
     return World(str(root))
