@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from typing import TYPE_CHECKING
 
 import attrs
@@ -12,6 +13,8 @@ from pi_team.session import entries, wording
 from pi_team.session.effects import Watch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pi_team.domain.model import Member, Membership
     from pi_team.session.context import Context
     from pi_team.session.entries import Entry, Pause
@@ -101,29 +104,34 @@ class Attachment:
             context.notify("warning", wording.RECOVERY)
 
     def _find(self, entry: Entry) -> Member | None:
-        """The session's own place by now: in the team that it knew, or, where that is gone, in another."""
-        mailbox = self._context.mailbox
-        with contextlib.suppress(TeamUnknown):
-            return self._own_place(entry.team, entry)
-        for team in mailbox.teams():
-            with contextlib.suppress(PiTeamError):  # what cannot be read is not where it can go
-                member = self._own_place(team, entry)
-                if member is not None and entry.place in {None, entries.place(member.token)}:
-                    return member  # not in one that the session left earlier
-        return None
-
-    def _own_place(self, team: str, entry: Entry) -> Member | None:
         """The member that the entry means; others of the same session are those that it left earlier.
 
-        The place tells, under whatever alias it is by now. Where none of them has it, the entry behind the
-        last join was not kept, and the alias tells; where another version kept no place, the session does.
+        The place tells, under whatever names it is by now. Where no team has it, the entry behind the last
+        join was not kept, and the alias tells, in the team that it knew. Where another version kept no
+        place, the session's id does: there or, where that team is gone, in another one.
         """
+        try:
+            here: list[Member] | None = self._own(entry.team, entry)
+        except TeamUnknown:
+            here = None
+        if entry.place is None:
+            return next(iter(self._elsewhere(entry) if here is None else here), None)
+        for member in itertools.chain(here or [], self._elsewhere(entry)):
+            if entries.place(member.token) == entry.place:
+                return member
+        return next((member for member in here or [] if member.alias == entry.alias), None)
+
+    def _elsewhere(self, entry: Entry) -> Iterator[Member]:
+        for team in self._context.mailbox.teams():
+            if team != entry.team:
+                with contextlib.suppress(PiTeamError):  # what cannot be read is not where it can go
+                    yield from self._own(team, entry)
+
+    def _own(self, team: str, entry: Entry) -> list[Member]:
+        """The members of the entry's session, the one of its alias first."""
         members = [place.member for place in self._context.mailbox.look(team).members]
         mine = [member for member in members if member.session == entry.session]
-        placed = [member for member in mine if entries.place(member.token) == entry.place]
-        same = [member for member in mine if member.alias == entry.alias]
-        others = mine if entry.place is None else []
-        return next(iter(placed or same or others), None)
+        return sorted(mine, key=lambda member: member.alias != entry.alias)
 
     # --- out
 

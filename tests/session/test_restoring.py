@@ -186,6 +186,46 @@ def test_in_the_team_that_was_renamed(alice: Host, bob: Host, host: OpenHost) ->
     assert again.entry["team"] == "guild"
 
 
+@pytest.mark.parametrize("taken", ["", "other", "bob"])
+def test_in_the_team_whose_name_another_took(alice: Host, bob: Host, host: OpenHost, taken: str) -> None:
+    """The team was renamed and its name given to a new one, in which other sessions may be by now."""
+    bob.tell(Shutdown())
+    alice.team("leave")
+    alice.team("rename-team crew guild")
+    alice.team("create crew")
+    if taken:
+        alice.team(f"join crew {taken}")
+    again = host("bob")
+    assert notices(again.restore(bob.entry)) == ["Back in guild as bob."]
+    assert again.entry is not None
+    assert (again.entry["team"], again.entry["alias"]) == ("guild", "bob")
+
+
+def test_in_its_team_where_one_that_it_left_took_the_name(alice: Host, bob: Host, host: OpenHost) -> None:
+    """It was bob in both; the place tells them apart, not the names."""
+    bob.team("leave")
+    bob.team("create guild")
+    bob.team("join guild bob")
+    bob.tell(Shutdown())
+    alice.team("leave")
+    alice.team("rename-team guild league")
+    alice.team("rename-team crew guild")
+    again = host("bob")
+    assert notices(again.restore(bob.entry)) == ["Back in league as bob."]
+
+
+def test_an_entry_without_a_place_names_its_team(alice: Host, bob: Host, host: OpenHost) -> None:
+    """Another version kept none: where the team is there, the id in another may be of one that it left."""
+    bob.team("leave")
+    bob.team("create guild")
+    bob.team("join guild bob")
+    bob.tell(Shutdown())
+    alice.mailbox.remove_member("guild", "bob")
+    entry = {"version": 1, "team": "guild", "alias": "bob", "session": "session-bob", "paused": None}
+    again = host("bob")
+    assert "is no member any more" in notices(again.restore(entry), "warning")[0]
+
+
 @pytest.mark.parametrize("alias", ["bob", "bobby"])
 def test_not_in_a_team_that_it_left(alice: Host, bob: Host, host: OpenHost, alias: str) -> None:
     """Its team was deleted, and it came back to one that the person had left, whose roster has its id."""
