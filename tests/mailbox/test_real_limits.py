@@ -148,6 +148,7 @@ def test_looks_work_without_the_right_to_write(nursery: Nursery, public_path: Pa
     A publication that was not installed cannot be, and is shown all the same.
     """
     field = ground(public_path)
+    public_path.chmod(0o755)  # as which it was not unpacked
     if pending:
         victim = nursery.actor(field.path)
         victim.ask("trap", "kill", method="rename", name="* -> state.json")
