@@ -80,19 +80,22 @@ class Attachment:
 
     def _come_back(self, entry: Entry) -> None:
         context = self._context
+        team, alias = entry.team, entry.alias
         try:
             member = self._find(entry)
             if member is None:
                 self._unrestored = None
-                context.notify("warning", wording.gone(entry.team, entry.alias))
+                context.notify("warning", wording.gone(team, alias))
                 context.remember()
                 return
-            owner = self._take(member.team, member.alias)
+            team, alias = member.team, member.alias
+            self._unrestored = attrs.evolve(entry, team=team, alias=alias)
+            owner = self._take(team, alias)
         except AliasAlive as error:
-            context.notify("error", wording.opened_twice(entry.team, entry.alias, error.message))
+            context.notify("error", wording.opened_twice(team, alias, error.message))
             return
         except PiTeamError as error:
-            context.notify("error", wording.not_restored(entry.team, entry.alias, error))
+            context.notify("error", wording.not_restored(team, alias, error))
             return
         self._attach(owner, entry.paused)
         kept = entry.alias if entry.alias != owner.alias else None

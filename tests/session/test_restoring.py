@@ -173,6 +173,44 @@ def test_under_the_alias_that_the_roster_has(alice: Host, bob: Host, host: OpenH
     assert again.entry["alias"] == "robert"
 
 
+def test_advice_names_the_place_by_its_present_names(
+    alice: Host, host: OpenHost, dead: subprocess.Popen[bytes]
+) -> None:
+    """The alias in the entry is out of date, and the session is open elsewhere: to join under it, as the
+    notice said, made a second member, whose pause was lost, and what waited for the first one waited on.
+    """
+    first = host("bob", process=process_of(dead.pid))
+    first.team("join crew bob")
+    entry = first.entry
+    assert entry is not None
+    first.team("rename-member bob robert")
+    assert alice.state == "receiving"
+    again = host("bob")
+    (told,) = notices(again.restore(entry | {"paused": "explicit"}), "error")
+    assert "only the other one is robert in crew" in told
+    assert "/team join crew robert joins here" in told
+    first.tell(Shutdown())
+    again.team("join crew robert")
+    assert (again.state, again.entry and again.entry["paused"]) == ("paused", "explicit")
+    assert [place.member.alias for place in again.mailbox.look("crew").members] == ["alice", "robert"]
+
+
+def test_advice_names_the_team_by_its_present_name(alice: Host, bob: Host, host: OpenHost) -> None:
+    """Coming back is refused for another reason, in a team that was renamed."""
+    bob.tell(Shutdown())
+    alice.team("leave")
+    alice.team("rename-team crew guild")
+    again = host("bob")
+    again.fs.at("create").fail(errno.ENOSPC).always()
+    assert bob.entry is not None
+    (told,) = notices(again.restore(bob.entry | {"paused": "recovery"}), "error")
+    assert "Could not rejoin guild as bob" in told
+    assert "/team join guild bob tries it again" in told
+    again.fs.forget()
+    again.team("join guild bob")
+    assert (again.state, again.entry and again.entry["paused"]) == ("paused", "recovery")
+
+
 def test_in_the_team_that_was_renamed(alice: Host, bob: Host, host: OpenHost) -> None:
     """The name that the session knew is gone; its session id is found in another team."""
     bob.tell(Shutdown())
