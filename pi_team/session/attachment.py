@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from typing import TYPE_CHECKING
 
 import attrs
@@ -119,9 +118,10 @@ class Attachment:
             here = None
         if entry.place is None:
             return next(iter(self._elsewhere(entry) if here is None else here), None)
-        for member in itertools.chain(here or [], self._elsewhere(entry)):
-            if entries.place(member.token) == entry.place:
-                return member
+        for members in (here or [], self._elsewhere(entry)):
+            for member in members:
+                if entries.place(member.token) == entry.place:
+                    return member
         return next((member for member in here or [] if member.alias == entry.alias), None)
 
     def _elsewhere(self, entry: Entry) -> Iterator[Member]:
