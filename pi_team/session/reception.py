@@ -152,9 +152,15 @@ class Reception:
         ]
         for message in own:
             self._working.release(message)
-        if not own and context.endangered:
-            context.endangered = False
-            context.remember()
+        if own or not context.endangered:
+            return
+        if context.machine.state != "receiving" or not _claimable(snapshot):  # else it may claim at once
+            self._be_out_of_danger()
+
+    def _be_out_of_danger(self) -> None:
+        """Nothing is claimed, nor about to be: a restored session need not come back paused for it."""
+        self._context.endangered = False
+        self._context.remember()
 
     # --- claiming
 
@@ -178,7 +184,11 @@ class Reception:
         if not self._asked:
             return
         self._asked = False
-        if context.machine.state != "receiving" or not readiness.ready:
+        if context.machine.state != "receiving":
+            return
+        if not readiness.ready:
+            if not self._review_due:  # asked about a message, when none was being processed
+                self._be_out_of_danger()
             return
         snapshot = self._look()
         if snapshot is None or context.machine.state != "receiving":

@@ -11,7 +11,7 @@ import pytest
 from interposition import REFUSALS
 from pi_team.errors import StorageError
 from pi_team.session.effects import Deliver, Remember, Show, Watch
-from pi_team.session.events import NotStarted, Shutdown
+from pi_team.session.events import Confirmed, NotStarted, Shutdown
 from scripted_host import BUSY, READY, notices, of
 
 if TYPE_CHECKING:
@@ -42,6 +42,38 @@ def test_trouble_is_told_once_and_pauses_nothing(alice: Host, bob: Host, code: i
     effects = bob.poll()
     assert of(Show, effects)
     assert of(Deliver, effects)
+
+
+def test_claims_that_fail_do_not_fill_the_entries(alice: Host, bob: Host) -> None:
+    """A message waits and every claim is refused: each poll took the warning back and wrote it again."""
+    alice.team("send bob Fix the parser")
+    bob.fs.at("create").fail(errno.ENOSPC).always()
+    written = [effect for _ in range(10) for effect in of(Remember, bob.poll())]
+    assert [effect.entry["paused"] for effect in written] == ["recovery"]
+    assert bob.own_claims() == []
+    bob.ready = BUSY
+    assert [effect.entry["paused"] for effect in of(Remember, bob.poll())] == [None]
+    assert of(Remember, bob.poll()) == []
+    bob.fs.forget()
+    bob.ready = READY
+    assert of(Deliver, bob.poll())
+
+
+def test_a_warning_goes_when_nothing_waits_any_more(alice: Host, bob: Host) -> None:
+    """The claim was refused, and the message is withdrawn: the entry does not stay as if it were claimed."""
+    alice.team("send bob Fix the parser")
+    bob.fs.at("create").fail(errno.ENOSPC).always()
+    bob.poll()
+    assert bob.entry is not None
+    assert bob.entry["paused"] == "recovery"
+    bob.fs.forget()
+    alice.tell(Shutdown())
+    bob.answers = False
+    bob.team("remove alice")
+    bob.tell(Confirmed("q1", yes=True))
+    assert [message.state for message in bob.messages()] == ["interrupted"]
+    bob.poll()
+    assert bob.entry["paused"] is None
 
 
 def test_trouble_with_other_numbers_is_the_same_trouble(bob: Host) -> None:
