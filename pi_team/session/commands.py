@@ -242,14 +242,17 @@ class Commands:
         snapshot = context.mailbox.snapshot(context.owner)
         others = [place.member.alias for place in snapshot.members if place.member.alias != snapshot.alias]
         queued, refused = [], []
-        for alias in others:
+        lost: PiTeamError | None = None
+        for number, alias in enumerate(others):
             try:
                 context.mailbox.send(
                     context.owner, alias, kind="request", subject=first_line(text), body=text
                 )
                 queued.append(alias)
-            except GONE:
-                raise
+            except GONE as error:
+                lost = error
+                refused.append(f"not queued for {', '.join(others[number:])}")
+                break
             except PiTeamError as error:
                 how = "perhaps queued" if isinstance(error, OutcomeUnknown) else "not queued"
                 refused.append(f"{how} for {alias}: {wording.refusal_for_person(error)}")
@@ -257,6 +260,8 @@ class Commands:
         context.emit(
             Show(shows.entry("sent", f"Check-in asked of {plural(len(queued), 'teammate')}", lines, text))
         )
+        if lost is not None:
+            raise lost
 
     # --- looks
 

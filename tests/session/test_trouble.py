@@ -284,6 +284,28 @@ def test_a_wake_whose_answer_was_lost(alice: Host, bob: Host) -> None:
     assert of(Deliver, bob.poll())
 
 
+def test_a_wake_that_loses_the_membership_says_what_it_queued(
+    alice: Host, bob: Host, host: OpenHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another session takes the alias between two messages: the first is queued, and nothing showed that."""
+    host("carol").team("join crew carol")
+    assert bob.state == "receiving"
+    send = alice.mailbox.send
+
+    def send_and_lose(*args: Any, **named: Any) -> Any:
+        message = send(*args, **named)
+        host("alice").mailbox.leave(alice.controller._context.owner)
+        return message
+
+    monkeypatch.setattr(alice.mailbox, "send", send_and_lose)
+    effects = alice.team("wake")
+    assert [message.recipient for message in bob.messages()] == ["bob"]
+    (shown,) = of(Show, effects)
+    assert shown.entry["lines"] == ["queued for bob", "not queued for carol"]
+    assert alice.state == "detached"
+    assert "no member of crew any more" in notices(effects, "error")[-1]
+
+
 @pytest.mark.parametrize("how", LOSE_ANSWER)
 def test_a_poll_completes_what_a_dead_writer_left(alice: Host, bob: Host, how: str) -> None:
     """Linked and never installed: the recipient's next look completes it, and takes the request."""
