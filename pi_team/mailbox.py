@@ -18,6 +18,7 @@ from pi_team.seats import Seat
 from pi_team.watching import Changes
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from types import TracebackType
     from typing import Literal, Unpack
 
@@ -85,9 +86,9 @@ class Mailbox(Memberships):
             ),
         )
 
-    def notes(self, owner: Membership) -> tuple[Message, ...]:
-        """The member's pending notes, which become seen."""
-        return self._engine.operate(owner.team, lambda state, _: operations.notes(state, owner))
+    def notes(self, owner: Membership, *, ids: Collection[str] | None = None) -> tuple[Message, ...]:
+        """The member's pending notes, or those of them that were displayed already; they become seen."""
+        return self._engine.operate(owner.team, lambda state, _: operations.notes(state, owner, ids=ids))
 
     def claim(
         self, owner: Membership, *, ready: bool = True, message_id: str | None = None

@@ -29,6 +29,16 @@ def test_notes_are_shown_once(pair: Any) -> None:
     assert (change.answer, change.state) == ((), pair.state)
 
 
+def test_a_note_that_came_after_the_look_is_not_taken_unseen(pair: Any) -> None:
+    """Whoever displays before it takes names what it displayed; another's note and a request stay, too."""
+    displayed = pair.send("a", "b", kind="note")
+    others = [pair.send("a", "b", kind="note"), pair.send("b", "a", kind="note"), pair.send("a", "b")]
+    ids = {message.id for message in (displayed, *others[1:])}
+    assert [note.id for note in pair.do(op.notes, pair.seats["b"], ids=ids)] == [displayed.id]
+    assert {pair.state.message(other.id).state for other in others} == {"pending"}
+    assert pair.do(op.notes, pair.seats["b"], ids=ids) == ()
+
+
 def test_the_first_pending_request_or_result_is_claimed(pair: Any) -> None:
     """In record order, whatever its kind; the claim is the claimant's token, and comes last in the text."""
     pair.send("a", "b", kind="note")

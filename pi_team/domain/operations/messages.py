@@ -15,6 +15,8 @@ from pi_team.errors import AlreadyClaiming, MessageUnknown, NotClaimed
 from pi_team.json_text import well_paired
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pi_team.domain.model import Membership, Message, NewId, Report, TeamState
 
 
@@ -64,8 +66,15 @@ def send(
 
 
 @operation
-def notes(state: TeamState, owner: Membership) -> Change[tuple[Message, ...]]:
+def notes(
+    state: TeamState, owner: Membership, *, ids: Collection[str] | None = None
+) -> Change[tuple[Message, ...]]:
     """Take the caller's pending notes: they become seen, and are answered in record order.
+
+    Args:
+        state: the team.
+        owner: the caller's membership.
+        ids: take no others than these, which were displayed; all where none are given.
 
     Refuses with ``MEMBERSHIP_LOST``.
     """
@@ -73,7 +82,10 @@ def notes(state: TeamState, owner: Membership) -> Change[tuple[Message, ...]]:
     shown = {
         index: moved(message, "show")
         for index, message in enumerate(state.messages)
-        if message.kind == "note" and message.recipient == owner.alias and message.state == "pending"
+        if message.kind == "note"
+        and message.recipient == owner.alias
+        and message.state == "pending"
+        and (ids is None or message.id in ids)
     }
     if not shown:
         return Change(state, ())
