@@ -13,6 +13,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import shlex
 import stat
 import sys
 from typing import Final, Protocol
@@ -275,7 +276,7 @@ def open_private_dir(fs: FileSystem, name: str, dir_fd: int | None, shown: str) 
         raise
     if fault:
         fs.close(fd)
-        raise RecordUnsafe(f"{shown} {fault}", hint=f"If it is yours: chmod 700 {shown}")
+        raise RecordUnsafe(f"{shown} {fault}", hint=f"If it is yours: chmod 700 {shlex.quote(shown)}")
     return fd
 
 

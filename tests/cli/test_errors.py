@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -201,6 +202,20 @@ def test_a_damaged_record_fails_closed_and_is_kept(code: str, words: list[str], 
     ended = run(*words, "--json")
     assert (ended.status, ended.error["code"]) == (1, code)
     assert (record.read_bytes() if record.exists() else None) == before
+
+
+def test_the_command_that_a_hint_gives_can_be_pasted(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path with blanks and quotes is one word to the shell, and the command mends the fault."""
+    home = tmp_path / "with space'q"
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(home))
+    run("create", "crew")
+    (home / "teams" / "crew").chmod(0o750)
+    hint = run("log", "crew", "--json").error["hint"]
+    command = hint.partition(": ")[2]
+    subprocess.run(["sh", "-c", command], check=True, timeout=20)
+    assert run("log", "crew").status == 0
 
 
 def test_a_defect_is_one_line_and_its_traceback_is_for_who_asks(
