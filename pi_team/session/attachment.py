@@ -190,22 +190,27 @@ class Attachment:
                 return True
         return False
 
-    def lose(self, error: PiTeamError) -> None:
-        """Be no member any more, after the mailbox said so; unless it was renamed, or that is not known."""
+    def lose(self, error: PiTeamError) -> bool:
+        """Be no member any more, after the mailbox said so; unless it was renamed, or that is not known.
+
+        Returns:
+            Whether it was renamed, and goes on under the other alias.
+        """
         context = self._context
         team = context.owner.team
         try:
             if self.is_renamed():
-                return
+                return True
         except GONE:
             pass
         except PiTeamError as trouble:
             context.trouble(trouble, f"look for this session in {team}")
-            return  # the next poll finds the same, and looks again
+            return False  # the next poll finds the same, and looks again
         with contextlib.suppress(PiTeamError):
             context.mailbox.leave(context.owner)  # lets go of what this process kept for it
         self._detach()
         context.notify("error", wording.lost(team, error.message))
+        return False
 
     def _detach(self) -> None:
         context = self._context

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 
-from pi_team.errors import MemberAlive, MemberUnknown, OutcomeUnknown, PiTeamError, TeamActive, TeamUnknown
+from pi_team.errors import (
+    MemberAlive,
+    MembershipLost,
+    MemberUnknown,
+    OutcomeUnknown,
+    PiTeamError,
+    TeamActive,
+    TeamUnknown,
+)
 from pi_team.phrases import plural
 from pi_team.session import bounds, shows, wording
 from pi_team.session.attachment import GONE
@@ -88,9 +96,18 @@ class Commands:
         try:
             return act()
         except PiTeamError as error:
-            self._context.notify("error", wording.refusal_for_person(error))
+            told = wording.refusal_for_person(error)
+            if isinstance(error, MembershipLost) and self._was_renamed():
+                told = wording.renamed(self._context.owner.alias)
+            self._context.notify("error", told)
             if isinstance(error, GONE):
                 self._reception.poll()  # which finds out whether this membership is meant
+        return False
+
+    def _was_renamed(self) -> bool:
+        """Whether the session goes on under another alias; the next poll looks where none can know."""
+        with contextlib.suppress(PiTeamError):
+            return self._context.is_joined and self._attachment.is_renamed()
         return False
 
     def _help(self) -> None:
@@ -193,10 +210,7 @@ class Commands:
         try:
             membership = context.mailbox.rename_member(owner.team, alias, new, actor=owner)
         except OutcomeUnknown:
-            renamed = False
-            with contextlib.suppress(PiTeamError):  # then nobody knows, and the next poll looks again
-                renamed = alias == owner.alias and self._attachment.is_renamed()
-            if not renamed:
+            if alias != owner.alias or not self._was_renamed():
                 raise
             membership = context.owner
         if alias == owner.alias and membership is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pi_team.errors import MembershipLost, PiTeamError
 from pi_team.phrases import ago
 from pi_team.session import bounds, wording
+from pi_team.session.attachment import GONE
 from pi_team.session.peer_text import identifier, line, tail
 
 if TYPE_CHECKING:
@@ -41,17 +42,24 @@ class Tools:
 
     def run(self, event: ToolCall) -> None:
         """Answer a call."""
+        self._context.answer(event.call, self._result(event))
+
+    def _result(self, event: ToolCall) -> JsonObject:
         try:
             text, details = self._answer(event)
-            result = {"text": text, "details": details, "isError": False}
         except Refused as refused:
-            result = {"text": str(refused), "details": {}, "isError": True}
+            return {"text": str(refused), "details": {}, "isError": True}
         except PiTeamError as error:
-            if isinstance(error, MembershipLost):
-                self._attachment.lose(error)
-            text = line(wording.refusal_for_model(error), bounds.NOTICE_CHARACTERS)
-            result = {"text": text, "details": {"code": error.code}, "isError": True}
-        self._context.answer(event.call, result)
+            renamed = isinstance(error, GONE) and self._attachment.lose(error)
+            if renamed and isinstance(error, MembershipLost):
+                return self._result(event)  # nothing was done under the old alias
+            return self._refusal(error)
+        return {"text": text, "details": details, "isError": False}
+
+    def _refusal(self, error: PiTeamError) -> JsonObject:
+        told = wording.refusal_for_model(error, joined=self._context.is_joined)
+        text = line(told, bounds.NOTICE_CHARACTERS)
+        return {"text": text, "details": {"code": error.code}, "isError": True}
 
     def _answer(self, event: ToolCall) -> tuple[str, JsonObject]:
         tool = self._by_name.get(event.name)

@@ -99,9 +99,16 @@ _FOR_PEOPLE: Final = {
 """The same for a person at an agent's prompt."""
 
 
-def refusal_for_model(error: PiTeamError) -> str:
-    """What a tool answers when pi-team refuses."""
+def refusal_for_model(error: PiTeamError, *, joined: bool = False) -> str:
+    """What a tool answers when pi-team refuses.
+
+    Args:
+        error: why.
+        joined: the session is a member all the same, as far as it knows.
+    """
     hint = _FOR_MODELS.get(error.code, error.hint)
+    if joined and hint == _NO_MEMBER:
+        hint = _ONCE_MORE
     return f"Refused ({error.code}): {_sentence(error.message)} {hint}".rstrip()
 
 
@@ -214,6 +221,11 @@ def rejoined(team: str, alias: str, kept: str | None) -> str:
 def left(team: str) -> str:
     """After `/team leave`."""
     return f"Left {team}. What is addressed to this session waits there."
+
+
+def renamed(alias: str) -> str:
+    """When a command finds that a rename, whose answer was lost, has come true."""
+    return f"This session is called {alias} by now, and was asked under its old alias: say it again."
 
 
 def lost(team: str, why: str) -> str:

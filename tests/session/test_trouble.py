@@ -251,6 +251,39 @@ def test_a_rename_that_comes_true_later(alice: Host, bob: Host) -> None:
     assert (bob.shown.alias, bob.state) == ("robert", "receiving")
 
 
+@pytest.mark.parametrize("tool", ["team_send", "team_status", "team_members"])
+def test_a_tool_behind_a_rename_that_came_true(alice: Host, bob: Host, tool: str) -> None:
+    """The model was told that the session is no member any more, while it went on under the new alias."""
+    alice.mailbox.rename_member("crew", "bob", "robert", actor=bob.controller._context.owner)
+    params = {"to": "alice", "kind": "note", "subject": "s", "body": "b"} if tool == "team_send" else {}
+    answer = bob.tool(tool, **params)
+    assert not answer["isError"], answer
+    assert (bob.shown and bob.shown.alias, bob.state) == ("robert", "receiving")
+    assert [message.sender for message in alice.messages()] == ["robert"] * len(params and [1])
+
+
+def test_a_tool_of_a_membership_that_cannot_be_looked_into(alice: Host, bob: Host) -> None:
+    """Lost or renamed: nobody can know, so the model is not told that it is lost."""
+    alice.mailbox.rename_member("crew", "bob", "robert", actor=bob.controller._context.owner)
+    bob.mailbox.look = _refuse  # type: ignore[method-assign, assignment]
+    answer = bob.tool("team_status")
+    assert answer["isError"]
+    assert "no member of the team any more" not in answer["text"]
+    assert "Try once more" in answer["text"]
+    assert bob.state == "receiving"
+
+
+@pytest.mark.parametrize("line", ["send alice Fix", "status", "wake", "rename-member bob bobby"])
+def test_a_command_behind_a_rename_that_came_true(alice: Host, bob: Host, line: str) -> None:
+    """The person was told to join again, while the session went on under the new alias."""
+    alice.mailbox.rename_member("crew", "bob", "robert", actor=bob.controller._context.owner)
+    effects = bob.team(line)
+    (told,) = notices(effects)
+    assert told.startswith("This session is called robert by now")
+    assert (bob.shown and bob.shown.alias, bob.state) == ("robert", "receiving")
+    assert of(Show, bob.team("status"))
+
+
 def test_notes_whose_answer_was_lost_are_shown(alice: Host, bob: Host) -> None:
     """They are seen in the record, and nobody has seen them: the next poll shows them, once."""
     alice.team("note bob Mind this")
@@ -376,6 +409,13 @@ def test_a_tool_of_a_lost_membership(alice: Host, bob: Host) -> None:
     assert "Tell the user" in answer["text"]
     assert bob.state == "detached"
     assert "is in no team" in bob.tool("team_status")["text"]
+
+
+def test_a_tool_of_a_team_that_is_gone(alice: Host, bob: Host) -> None:
+    """The model is told that it is no member any more, and so it is from then on."""
+    shutil.rmtree(alice.mailbox.path + "/crew")
+    assert "is no member of the team any more" in bob.tool("team_status")["text"]
+    assert bob.state == "detached"
 
 
 def test_the_entry_is_written_again_only_when_it_differs(bob: Host) -> None:
