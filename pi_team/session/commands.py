@@ -234,8 +234,11 @@ class Commands:
         was_paused = context.pause is not None
         context.lift()
         context.remember()
-        context.notify("info", wording.RESUMED if was_paused else wording.ALREADY_RECEIVING)
-        self._reception.poll()
+        self._reception.poll()  # first: it may find that there is nothing to receive for yet, or any more
+        if context.work is not None and context.work.report is not None:
+            context.notify("info", wording.RECORDING)
+        elif context.is_joined:
+            context.notify("info", wording.RESUMED if was_paused else wording.ALREADY_RECEIVING)
 
     # --- messages
 

@@ -176,6 +176,9 @@ PAUSING: Final = "Pausing when the present team work is done and reported. /team
 PAUSED: Final = "Reception is paused. Requests and results wait, notes are shown. /team resume goes on."
 RESUMED: Final = "Receiving again."
 ALREADY_RECEIVING: Final = "Reception is not paused."
+RECORDING: Final = (
+    "Receiving goes on when the result of the team work is recorded, which is tried again every few seconds."
+)
 NOT_JOINED: Final = "This session is in no team. /team join TEAM ALIAS joins one."
 FIRST_STEPS: Final = (
     "First /team create TEAM, then /team join TEAM ALIAS here and, under another alias, in another session."

@@ -138,8 +138,8 @@ nothing of what follows. Reception is paused; /team resume goes on.
         > poll
         > /team resume
         < remember bob None
-        < info: Receiving again.
         < ask readiness
+        < info: Receiving again.
         < state receiving: crew · bob · receiving · 1 pending · 1 teammate online
         < answer
         > ready

@@ -143,12 +143,36 @@ def test_what_has_waited_to_be_recorded_survives_a_resume(alice: Host, bob: Host
     bob.poll()
     bob.fs.at("create").fail(errno.ENOSPC).always()
     bob.settle("the work")
-    bob.team("resume")
+    for _ in range(2):
+        (told,) = notices(bob.team("resume"))
+        assert "goes on when the result of the team work is recorded" in told
+        assert bob.state == "working"
     assert [message.subject for message in bob.own_claims()] == ["First"]
     bob.fs.forget()
     bob.poll()
     bob.poll()
     assert [message.subject for message in bob.own_claims()] == ["Second"]
+
+
+def test_a_resume_that_records_what_has_waited(alice: Host, bob: Host) -> None:
+    """There is room again: the result is in the record, and what waits is taken."""
+    alice.team("send bob First")
+    alice.team("send bob Second")
+    bob.poll()
+    bob.fs.at("create").fail(errno.ENOSPC).always()
+    bob.settle("the work")
+    bob.fs.forget()
+    assert notices(bob.team("resume")) == ["Receiving again."]
+    bob.poll()
+    assert [message.subject for message in bob.own_claims()] == ["Second"]
+
+
+def test_a_resume_that_finds_the_membership_lost(alice: Host, bob: Host) -> None:
+    """It said that the session receives again, and then that it is no member any more."""
+    bob.team("pause")
+    alice.mailbox.leave(bob.controller._context.owner)
+    (told,) = notices(bob.team("resume"))
+    assert "is no member of crew any more" in told
 
 
 @pytest.mark.parametrize("end", ["shutdown", "leave", "leave twice"])
