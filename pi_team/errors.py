@@ -2,7 +2,7 @@
 
 The codes are part of the public interface; `docs/errors.md` has the table made from this module, and a
 test keeps the two equal. Every error is raised before anything was changed, except
-:class:`OutcomeUnknown`, which says that it cannot know.
+:class:`OutcomeUnknown` and :class:`TeamMoved`, which cannot know, and :class:`OutputError`.
 """
 
 from __future__ import annotations
@@ -389,6 +389,14 @@ class StorageError(PiTeamError):
     fault = "system"
     retryable = True
     default_hint = "Nothing was changed; mend the cause and repeat."
+
+
+class OutputError(PiTeamError):
+    """The output could not be written; what was done before that stays done."""
+
+    code = "OUTPUT"
+    fault = "system"
+    default_hint = "Look, with `pi-team log TEAM` for example, before you repeat it."
 
 
 class PiSettings(PiTeamError):

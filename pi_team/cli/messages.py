@@ -119,31 +119,47 @@ def inbox(output: Output, *, team: str, me: str, peek: bool) -> None:
     """
     mailbox = Mailbox(notice=output.remark)
     view = mailbox.look(team)
-    waiting = [message for message in view.messages if message.recipient == me and message.state == "pending"]
-    messages = [message for message in waiting if message.kind != "request"]
-    if messages and not peek:
+    if peek or not _news(view, me):
+        _show_news(output, view, me)
+    else:
         with joined(mailbox, output, team, me, wait=limits.WRITE_PATIENCE) as owner:
-            taken = _take(mailbox, owner, messages)
-            view = mailbox.look(team)
-            messages = [message for message in view.messages if message.id in taken]
-    output.json(messages_look(attrs.evolve(view, messages=tuple(messages))))
-    for message in messages:
+            view = mailbox.look(team)  # from here on nobody else takes any of it
+            _show_news(output, view, me)
+            _take(mailbox, owner, _news(view, me))
+    _remark_on_rest(output, view, me)
+
+
+def _news(view: TeamView, me: str) -> tuple[Message, ...]:
+    """The notes and results that wait for a member."""
+    return tuple(message for message in _waiting(view, me) if message.kind != "request")
+
+
+def _waiting(view: TeamView, me: str) -> list[Message]:
+    return [message for message in view.messages if message.recipient == me and message.state == "pending"]
+
+
+def _show_news(output: Output, view: TeamView, me: str) -> None:
+    """Print what waits for a member. Returns when it is written: only then may it be taken."""
+    news = _news(view, me)
+    output.json(messages_look(attrs.evolve(view, messages=news)))
+    for message in news:
         output.block(message_block(message, message.id))
-    _remark_on_rest(output, team, me, len(messages), len(waiting) - len(messages))
 
 
-def _take(mailbox: Mailbox, owner: Membership, waiting: list[Message]) -> set[str]:
-    """Make the notes seen and the results settled; the ids of what was still there to take."""
+def _take(mailbox: Mailbox, owner: Membership, shown: tuple[Message, ...]) -> None:
+    """Make the notes that were shown seen, and the results settled; what came meanwhile stays."""
     with shielded():
-        taken = {note.id for note in mailbox.notes(owner)}
-        for message in waiting:
+        notes = {message.id for message in shown if message.kind == "note"}
+        if notes:
+            mailbox.notes(owner, ids=notes)
+        for message in shown:
             if message.kind == "result" and mailbox.claim(owner, message_id=message.id):
                 mailbox.settle(owner, message.id, TAKEN)
-                taken.add(message.id)
-    return taken
 
 
-def _remark_on_rest(output: Output, team: str, me: str, shown: int, requests: int) -> None:
+def _remark_on_rest(output: Output, view: TeamView, me: str) -> None:
+    team, shown = view.team, len(_news(view, me))
+    requests = len(_waiting(view, me)) - shown
     if requests:
         verb = "waits" if requests == 1 else "wait"
         output.remark(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TextIO
 
-from pi_team.errors import StorageError
+from pi_team.errors import OutputError
 from pi_team.text import harmless
 
 if TYPE_CHECKING:
@@ -90,17 +90,14 @@ def _writing() -> Iterator[None]:
     except BrokenPipeError:  # the reader has left, which is its right
         raise
     except OSError as error:
-        raise StorageError(
-            f"cannot write the output: {error.strerror}",
-            hint="What was asked for may have been done all the same.",
-        ) from error
+        raise OutputError(f"cannot write the output: {error.strerror}") from error
 
 
 def write(text: str, stream: TextIO | None) -> None:
     """Print a line or more at once; nothing where the stream is closed.
 
     Raises:
-        StorageError: the stream cannot be written to.
+        OutputError: the stream cannot be written to.
         BrokenPipeError: its reader has left.
     """
     if stream is not None:
@@ -167,9 +164,11 @@ class Output:
             write(json.dumps(value, separators=(",", ":")), sys.stdout)
 
     def remark(self, text: str) -> None:
-        """A line for people, on standard error; nothing with `--json`."""
+        """A line for people, on standard error; nothing with `--json`, or where it cannot be written."""
         if not self.as_json:
-            write(paint(harmless(text, multiline=False), "dim", on=coloured(sys.stderr)), sys.stderr)
+            line = paint(harmless(text, multiline=False), "dim", on=coloured(sys.stderr))
+            with suppress(OutputError, BrokenPipeError):
+                write(line, sys.stderr)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
         """A table in a terminal, tab-separated lines without headers in a pipe, nothing with `--json`."""

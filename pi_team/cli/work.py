@@ -157,9 +157,11 @@ class Worker:
         if snapshot.sweepable:
             self._mailbox.sweep(self._owner)
         mine = [message for message in snapshot.messages if message.recipient == self._owner.alias]
-        if any((message.kind, message.state) == ("note", "pending") for message in mine):
-            for note in self._mailbox.notes(self._owner):
+        notes = [message for message in mine if (message.kind, message.state) == ("note", "pending")]
+        if notes:
+            for note in notes:
                 self._narrator.came(note)
+            self._mailbox.notes(self._owner, ids={note.id for note in notes})
         return mine
 
     def _answer(self, request: Message) -> None:

@@ -249,7 +249,7 @@ def test_every_code_of_the_cli_has_a_test_here_or_elsewhere() -> None:
     """
     elsewhere = """
         USAGE CONFIRMATION_REQUIRED COMMAND_NOT_FOUND TEAM_UNKNOWN TIMED_OUT DEMO_FAILED INTERNAL
-        PROTOCOL PROTOCOL_VERSION PI_SETTINGS PI_CONFLICT PI_ENVIRONMENT
+        OUTPUT PROTOCOL PROTOCOL_VERSION PI_SETTINGS PI_CONFLICT PI_ENVIRONMENT
     """
     codes = {
         value.code

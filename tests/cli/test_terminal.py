@@ -69,7 +69,7 @@ def test_short_ids_are_shown_and_accepted(crew: Mailbox, show: Show) -> None:
         ("members nope 2>&-", 1, ""),
         pytest.param("members nope 2>/dev/full", 1, "", marks=pytest.mark.slow),
         pytest.param("teams >&-", 0, "", marks=pytest.mark.slow),
-        ("teams --json >/dev/full", 1, "STORAGE"),
+        ("teams --json >/dev/full", 1, "OUTPUT"),
         pytest.param("delete crew <&-", 2, "CONFIRMATION_REQUIRED", marks=pytest.mark.slow),
     ],
 )
