@@ -267,7 +267,7 @@ class Relocation(TeamsDirectory):
         Args:
             team: the name.
             terms: of its payload.
-            damaged: also where the record is missing or unreadable, and nobody can be asked for.
+            damaged: also where the record is missing, unreadable or lost, and nobody can be asked for.
             patience: bounds all waiting.
 
         Raises:
@@ -298,9 +298,13 @@ class Relocation(TeamsDirectory):
                 raise refusal from error
 
     def _require_readable(self, directory: TeamDirectory, codec: Codec[T], *, damaged: bool) -> bool:
+        from pi_team.record.recovery import is_lost  # noqa: PLC0415 - as a rule a process deletes no team
+
         try:
             self._publisher.read(directory, codec)
-        except _UNREADABLE as error:
+        except (*_UNREADABLE, StorageError) as error:
+            if isinstance(error, StorageError) and not is_lost(error):
+                raise  # that passes or can be mended, and then the members can be asked for
             if damaged:
                 return False
             error.hint = f"{error.hint} To give it up for good: pi-team delete {directory.name} --damaged"

@@ -9,7 +9,7 @@ import click
 from pi_team.cli.confirm import confirmed
 from pi_team.cli.output import Cell, Column
 from pi_team.cli.parameters import any_team_argument, json_option, team_argument, yes_option
-from pi_team.errors import RecordCorrupt, RecordMissing, RecordUnsafe
+from pi_team.errors import RecordCorrupt, RecordMissing, RecordUnsafe, StorageError
 from pi_team.hosts.pi import checkup
 from pi_team.hosts.pi.installation import Installation
 from pi_team.mailbox import Mailbox
@@ -70,7 +70,8 @@ def recover(output: Output, *, team: str, revision: int | None, yes: bool) -> in
     """Show which revisions of TEAM are intact, and restore one after confirmation.
 
     What the revision held is published anew; a record that cannot be read is kept beside it. While the
-    record is intact, name the REVISION to go back to: later changes are undone then.
+    record is intact, or a newer revision could not be read, name the REVISION to go back to: later changes
+    are undone then.
     """
     mailbox = Mailbox(notice=output.remark)
     history = mailbox.revisions(team)
@@ -79,8 +80,7 @@ def recover(output: Output, *, team: str, revision: int | None, yes: bool) -> in
         output.json({"team": team, "revisions": [_history_object(report) for report in history]})
         output.remark(f"The record of {team} is intact. --revision N goes back to an earlier one.")
         return 0
-    intact = [report.revision for report in history if report.version is not None]
-    chosen = revision if revision is not None else max(intact, default=None)
+    chosen = revision if revision is not None else _newest(history)
     if chosen is not None and not confirmed(output, f"Restore revision {chosen} of {team}?", yes=yes):
         return 1
     restored = mailbox.recover(team, revision)
@@ -94,14 +94,27 @@ def _is_readable(mailbox: Mailbox, team: str) -> bool:
         mailbox.look(team)
     except (RecordCorrupt, RecordMissing, RecordUnsafe):
         return False
+    except StorageError as error:
+        error.hint = f"{error.hint} If it stays so, --revision N goes back to an intact one."
+        raise
     return True
+
+
+def _newest(history: Sequence[SlotReport[TeamState]]) -> int | None:
+    """The revision that is restored where none is named, or None where that is refused."""
+    for report in reversed(history):
+        if report.unread is not None:
+            return None
+        if report.version is not None:
+            return report.revision
+    return None
 
 
 def _history_row(report: SlotReport[TeamState]) -> Sequence[Cell]:
     if report.version is None:
         return (
             Cell(str(report.revision)),
-            Cell("damaged", style="red"),
+            Cell("damaged" if report.unread is None else "not read", style="red"),
             Cell(""),
             Cell(""),
             Cell(report.fault),

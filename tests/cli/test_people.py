@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING
 
 import pytest
+
+from pi_team.record.filesystem import OsFileSystem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +80,51 @@ def test_recover_shows_what_is_intact_and_restores_it(mailbox: Mailbox, home: Pa
     assert ended.object["revision"] > ended.object["restored"] == 3
     assert run("members", "crew").status == 0
     assert any(path.read_text() == "damaged" for path in record.parent.glob("state.json.damaged-*"))
+
+
+def test_recover_asks_nothing_where_the_newest_revision_was_not_read(
+    mailbox: Mailbox, home: Path, run: Run
+) -> None:
+    """It may be good: not even an answer given beforehand passes over it, but the name of another does."""
+    mailbox.leave(mailbox.join("crew", "lead"))
+    crew = home / "teams" / "crew"
+    (crew / "state.json").unlink()
+    (crew / "revisions" / "3.json").chmod(0o640)
+    for words in (["--yes"], []):  # without the answer, no question either
+        ended = run("recover", "crew", *words)
+        assert ended.status == 1
+        assert [line.split("\t")[1] for line in ended.out.splitlines()] == ["intact", "intact", "not read"]
+        assert ended.err.startswith("error RECORD_UNSAFE")
+        assert "pi-team recover crew --revision 2" in ended.err
+    assert run("recover", "crew", "--revision", "2", "--yes", "--json").object["revision"] == 4
+
+
+@pytest.fixture
+def bad_sector(mailbox: Mailbox, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device cannot read the record any more, which is one file with the newest revision."""
+    mailbox.leave(mailbox.join("crew", "lead"))
+    lost = (home / "teams" / "crew" / "state.json").stat().st_ino
+    read = OsFileSystem.read
+
+    def failing(self: OsFileSystem, fd: int, size: int) -> bytes:
+        if os.fstat(fd).st_ino == lost:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(self, fd, size)
+
+    monkeypatch.setattr(OsFileSystem, "read", failing)
+
+
+@pytest.mark.usefixtures("bad_sector")
+def test_record_on_a_bad_sector_goes_back_to_a_named_revision(run: Run) -> None:
+    """Nothing is restored by itself, since the fault may pass; what is intact is shown, and can be named."""
+    for words in (["--yes"], []):
+        ended = run("recover", "crew", *words)
+        assert ended.status == 1
+        assert [line.split("\t")[1] for line in ended.out.splitlines()] == ["intact", "intact", "not read"]
+        assert ended.err.startswith("error STORAGE")
+        assert "--revision" in ended.err
+    assert run("recover", "crew", "--revision", "2", "--yes", "--json").object["revision"] == 4
+    assert run("members", "crew").status == 0
 
 
 def test_recover_of_an_intact_record_only_shows_until_a_revision_is_named(mailbox: Mailbox, run: Run) -> None:

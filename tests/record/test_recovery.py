@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cut_short import each_call
-from interposition import CHANGING, Killed, Sleeper
+from interposition import CHANGING, REFUSALS, Killed, Sleeper
 from pi_team.errors import (
     OutcomeUnknown,
     PiTeamError,
     RecordCorrupt,
     RecordMissing,
+    RecordUnsafe,
     StorageError,
     UnsupportedSchema,
     UsageError,
@@ -220,14 +222,189 @@ def test_file_that_is_named_like_a_revision_beyond_all(world: World, name: int) 
     assert world.writer().append("next").revision == 5
 
 
+@pytest.mark.parametrize("name", [REVISION_MAX, REVISION_MAX - 1, 3 + 65])
+def test_file_whose_number_no_history_could_have_reached(world: World, name: int) -> None:
+    """A stray file far above the others is no end of the numbers, and nothing is published above it."""
+    damaged(world)
+    put(world.slot(name), b"")
+    assert recover(world.writer()).revision == 4
+    assert world.writer().append("next").revision == 5
+
+
+def test_damaged_slot_above_a_gap(world: World) -> None:
+    """A power cut took a slot and spared the next, which a stopped writer may have linked: it goes above."""
+    damaged(world)
+    put(world.slot(5), b"?")
+    assert recover(world.writer()).revision == 6
+    assert world.writer().append("next").revision == 7
+
+
 def test_history_whose_numbers_are_used_up(world: World) -> None:
     """Above the last revision nothing can be published: refused, and the record stays."""
     damaged(world)
-    put(world.slot(REVISION_MAX), b"?")
+    put(world.slot(REVISION_MAX), envelope_text(REVISION_MAX, payload_text(("last",))))
     before = world.photograph()
     with pytest.raises(RecordCorrupt, match="used up"):
         recover(world.writer())
     assert world.photograph() == before
+
+
+# --- what could not be read -----------------------------------------------------------------------
+
+
+def opened(path: str) -> None:
+    os.chmod(path, 0o640)
+
+
+def directory(path: str) -> None:
+    os.unlink(path)
+    os.mkdir(path, 0o700)
+
+
+def later(path: str) -> None:
+    put(path, envelope_text(3, payload_text(("new",)), schema=2))
+
+
+UNREAD: dict[str, tuple[Callable[[str], None], type[PiTeamError]]] = {
+    "open to others": (opened, RecordUnsafe),
+    "a directory": (directory, RecordUnsafe),
+    "a later schema": (later, UnsupportedSchema),
+}
+
+
+@pytest.mark.parametrize("what", UNREAD)
+def test_slot_that_nobody_has_read_is_not_passed_over(world: World, what: str) -> None:
+    """The newest slot may hold what was acknowledged last: to give it up has to be asked for."""
+    damaged(world)
+    plant, refusal = UNREAD[what]
+    plant(world.slot(3))
+    before = world.photograph()
+    with pytest.raises(refusal) as refused:
+        recover(world.writer())
+    assert "Revision 3" in refused.value.hint
+    assert "--revision 2" in refused.value.hint
+    with pytest.raises(refusal):
+        recover(world.writer(), 3)
+    assert world.photograph() == before
+    assert recover(world.writer(), 2).value == planted_items(2)
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_slot_whose_read_fails_is_not_passed_over(world: World, code: int) -> None:
+    """No descriptor was left, or the device failed for a moment: nothing is restored, and a repetition works.
+
+    Otherwise acknowledged changes would be gone for a fault that has passed.
+    """
+    damaged(world)
+    before = world.photograph()
+    writer = world.writer()
+    writer.fs.at("open_read" if code == errno.EMFILE else "read", "3.json").fail(code)
+    with pytest.raises(StorageError, match="revision 3") as refused:
+        recover(writer)
+    assert "--revision 2" in refused.value.hint
+    assert refused.value.retryable
+    assert world.photograph() == before
+    assert recover(writer).value == planted_items(3)
+
+
+def test_older_slot_whose_read_fails_is_no_obstacle(world: World) -> None:
+    """A bad sector under an old revision: the newest one is as good as ever."""
+    damaged(world)
+    writer = world.writer()
+    writer.fs.at("read", "2.json").fail(errno.EIO).always()
+    with writer.open() as team:
+        reports = recovery.history(team, ListCodec())
+    assert [report.version is not None for report in reports] == [True, False, True]
+    assert reports[1].fault
+    assert recover(writer).value == planted_items(3)
+    assert writer.fs.open_names == {}
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EBADMSG])
+def test_record_whose_content_is_lost_is_replaced_by_a_named_revision(world: World, code: int) -> None:
+    """A bad sector under the record, which is its newest slot too: an older revision can be restored.
+
+    Without a name it is refused, since the fault may pass.
+    """
+    world.plant(3)
+    os.unlink(world.slot(3))
+    os.link(world.record(), world.slot(3))
+    before = world.photograph()
+    writer = world.writer()
+    for name in ("3.json", "state.json"):
+        writer.fs.at("read", name).fail(code).always()
+    with pytest.raises(StorageError) as refused:
+        recover(writer)
+    assert "--revision" in refused.value.hint
+    assert world.photograph() == before
+    version = recover(writer, 2)
+    assert (version.revision, version.value) == (4, planted_items(2))
+    assert world.items() == planted_items(2)
+    assert list(evidence(world)) == ["state.json.damaged-4"]
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EACCES])
+def test_record_whose_read_fails_for_now_is_not_replaced(world: World, code: int) -> None:
+    """Descriptors come back and modes can be changed, so the record is as good as it was."""
+    world.plant(3)
+    before = world.photograph()
+    writer = world.writer()
+    writer.fs.at("open_read", "state.json").fail(code).always()
+    with pytest.raises(StorageError):
+        recover(writer, 2)
+    assert world.photograph() == before
+
+
+# --- what has no second name ----------------------------------------------------------------------
+
+
+def test_directory_in_place_of_the_record(world: World) -> None:
+    """It has no second name, so it is moved aside with all that is in it."""
+    world.plant(3)
+    directory(world.record())
+    put(os.path.join(world.record(), "kept"), b"kept")
+    assert recover(world.writer()).revision == 4
+    (kept,) = (name for name in os.listdir(world.team()) if name.startswith("state.json.damaged-4-"))
+    assert read(os.path.join(world.team(), kept, "kept")) == b"kept"
+    assert world.writer().append("next").revision == 5
+
+
+@pytest.mark.parametrize("fault", ["fail", "kill", "kill_after"])
+def test_each_call_of_a_recovery_from_a_directory(world: World, fault: str) -> None:
+    """Refused or killed anywhere: what was there is there, and a repetition restores."""
+
+    def plant(anew: World) -> None:
+        anew.plant(3)
+        directory(anew.record())
+
+    for index, call, where in each_call(world, plant, recover):
+        if fault == "kill_after" and call.method not in CHANGING:
+            continue
+        writer = world.writer()
+        point = writer.fs.at_call(index)
+        _ = point.fail(errno.EIO) if fault == "fail" else getattr(point, fault)()
+        with contextlib.suppress(StorageError, OutcomeUnknown, Killed):
+            recover(writer)
+        assert fault != "fail" or writer.fs.open_names == {}, where
+        again = world.writer("again")
+        with contextlib.suppress(UsageError):
+            recover(again)
+        assert again.append("next").value == (*planted_items(3), "next"), where
+        kept = [name for name in os.listdir(world.team()) if name.startswith(recovery.EVIDENCE_PREFIX)]
+        assert [os.path.isdir(os.path.join(world.team(), name)) for name in kept] == [True], where
+
+
+def test_recovery_from_a_directory_while_another_restores(world: World) -> None:
+    """The other has put a good record there before the first moves the directory aside: it is put back."""
+    world.plant(3)
+    directory(world.record())
+    first, second = world.writer("first"), world.writer("second")
+    first.fs.at("rename", "state.json -> *").before(lambda: recover(second))
+    with pytest.raises(UsageError, match="intact"):
+        recover(first)
+    assert (world.state().revision, world.items()) == (4, planted_items(3))
+    assert world.writer().append("next").revision == 5
+    assert len([name for name in os.listdir(world.team()) if "damaged" in name]) == 1
 
 
 # --- a good record --------------------------------------------------------------------------------

@@ -109,6 +109,29 @@ def test_team_whose_record_cannot_be_read(
     assert world.names() == []
 
 
+def test_team_whose_record_is_on_a_bad_sector(world: World) -> None:
+    """The device has lost it, so nobody can be asked for: it goes where damage is allowed."""
+    world.plant(1, items=("alive:x",))
+    writer = world.writer()
+    writer.fs.at("read", "state.json").fail(errno.EIO).always()
+    with pytest.raises(StorageError) as refused:
+        writer.delete()
+    assert "pi-team delete alpha --damaged" in refused.value.hint
+    writer.delete(damaged=True)
+    assert world.names() == []
+
+
+def test_record_that_cannot_be_read_for_now_is_no_damage(world: World) -> None:
+    """No descriptor is left at the moment: a team with living members is not given up for that."""
+    world.plant(1, items=("alive:x",))
+    writer = world.writer()
+    writer.fs.at("open_read", "state.json").fail(errno.EMFILE)
+    with pytest.raises(StorageError) as refused:
+        writer.delete(damaged=True)
+    assert "--damaged" not in refused.value.hint
+    assert world.names() == [TEAM]
+
+
 def test_good_team_is_judged_also_when_damage_is_allowed(world: World) -> None:
     """`--damaged` is no way to delete a team with living members."""
     world.plant(1, items=("alive:x",))
