@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from pi_team._version import __version__
+from pi_team.cli.parameters import help_option, version_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -122,6 +122,6 @@ app: Final = CommandGroup(
         "Every command has --json. Teams are kept in $PI_CODING_AGENT_DIR/teams, or ~/.pi/agent/teams. "
         "`pi-team COMMAND --help` tells more; `pi-team demo` shows it at work."
     ),
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"max_content_width": 100},
 )
-click.version_option(__version__, prog_name="pi-team", message="%(prog)s %(version)s")(app)
+help_option(version_option(app))

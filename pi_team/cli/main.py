@@ -32,8 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words == ["--version"]:  # answered before anything is imported; `app` has the option too
-        print(f"{_PROGRAM} {__version__}")
-        return 0
+        with contextlib.suppress(OSError):  # which `app` runs into as well, and can tell
+            print(f"{_PROGRAM} {__version__}", flush=True)
+            return 0
     return _complete(words) if os.environ.get(_COMPLETE) else _guarded(words)
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+from pi_team._version import __version__
+from pi_team.cli.output import write
 from pi_team.text import fit
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ __all__ = [
     "alias_argument",
     "any_team_argument",
     "as_option",
+    "help_option",
     "json_option",
     "limit_option",
     "member_argument",
@@ -34,6 +38,7 @@ __all__ = [
     "request_argument",
     "team_argument",
     "timeout_option",
+    "version_option",
     "yes_option",
 ]
 
@@ -145,9 +150,39 @@ reply_option = click.option(
 timeout_option = _seconds_option("--timeout", "Give up waiting after so many seconds; without it, never.")
 limit_option = _seconds_option("--timeout", "End CMD after so many seconds, and fail the request.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-json_option = click.option(
+_json_option = click.option(
     "--json",
     is_flag=True,
     expose_value=False,
     help="Print JSON, also for errors (on standard error).",
 )
+
+
+def _show_help(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
+    if value and not ctx.resilient_parsing:
+        write(ctx.get_help(), sys.stdout)
+        ctx.exit()
+
+
+def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
+    if value and not ctx.resilient_parsing:
+        write(f"{ctx.find_root().info_name} {__version__}", sys.stdout)
+        ctx.exit()
+
+
+def _telling_option(
+    *names: str, callback: Callable[..., None], help_text: str
+) -> Callable[[_Command], _Command]:
+    """An option that prints something and ends, as click's own; those would print past `write`."""
+    return click.option(
+        *names, is_flag=True, is_eager=True, expose_value=False, callback=callback, help=help_text
+    )
+
+
+help_option = _telling_option("-h", "--help", callback=_show_help, help_text="Show this message and exit.")
+version_option = _telling_option("--version", callback=_show_version, help_text="Show the version and exit.")
+
+
+def json_option(command: _Command) -> _Command:
+    """What every command has: --json and --help."""
+    return _json_option(help_option(command))

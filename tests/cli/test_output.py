@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from commands import Run, Spawn
     from pi_team.domain.model import Membership, Message
 
+ABANDONED = "exec 3> >(exec true); wait $!"
+"""In bash: descriptor 3 is a pipe whose only reader has left."""
+
 
 @pytest.fixture
 def crew(mailbox: Mailbox) -> Mailbox:
@@ -78,8 +81,7 @@ def test_a_remark_that_nobody_can_read_is_no_failure(crew: Mailbox) -> None:
     [
         ("pi-team inbox crew --as lead >/dev/full", 1),
         pytest.param("pi-team inbox crew --as lead --json >/dev/full", 1, marks=pytest.mark.slow),
-        # A pipe whose reader is gone: the only one that opens it closes it again.
-        ("exec 3> >(exec <&-); wait $!; pi-team inbox crew --as lead >&3", 141),
+        (f"{ABANDONED}; pi-team inbox crew --as lead >&3", 141),
     ],
 )
 def test_an_inbox_that_could_not_be_shown_takes_nothing(line: str, status: int, crew: Mailbox) -> None:
@@ -135,3 +137,25 @@ def test_a_worker_whose_reader_has_left_takes_no_note(crew: Mailbox, spawn: Spaw
     crew.leave(coder)
     assert working.popen.wait(20) == 141
     assert crew.look("crew").messages[-1] == note
+
+
+PRINTED_BY_CLICK = [
+    "pi-team --version",
+    *(
+        pytest.param(f"pi-team {words}", marks=pytest.mark.slow)
+        for words in ("--help", "send --help", "pi install --help", "--version teams", "completion bash")
+    ),
+]
+
+
+@pytest.mark.parametrize("line", PRINTED_BY_CLICK)
+def test_help_and_version_end_as_every_output_does(line: str) -> None:
+    """On a full disk one line with the code; silently where the reader has left."""
+    ended = shell(f"{line} >/dev/full")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error OUTPUT: cannot write the output: No space left on device. ")
+    assert ended.stderr.count("\n") == 1
+    ended = shell(f"{ABANDONED}; {line} >&3")
+    assert (ended.returncode, ended.stderr) == (141, "")
+    ended = shell(f"{line} >&-")
+    assert (ended.returncode, ended.stderr) == (0, "")
