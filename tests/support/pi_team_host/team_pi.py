@@ -35,7 +35,7 @@ class StartMembers(Protocol):
 
 
 class TeamPi(RpcPi):
-    """One Pi process with the extension.
+    """One Pi process with the extension, `before` and after others: Pi tells them in that order.
 
     Attributes:
         model: the name under which it asks the scripted model.
@@ -48,13 +48,13 @@ class TeamPi(RpcPi):
         model: str = "fake-1",
         python: str = sys.executable,
         env: dict[str, str] | None = None,
+        before: tuple[str, ...] = (),
         extensions: tuple[str, ...] = (),
     ) -> None:
         self.model = model
         env = {_PYTHON: python, **(env or {})}
-        super().__init__(
-            home, *words, extensions=(EXTENSION, *extensions), model=model, env=env, name=f"team-{model}"
-        )
+        loaded = (*before, EXTENSION, *extensions)
+        super().__init__(home, *words, extensions=loaded, model=model, env=env, name=f"team-{model}")
 
     # --- what a person does
 

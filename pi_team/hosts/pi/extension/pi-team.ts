@@ -45,11 +45,9 @@ export default function piTeam(pi: ExtensionAPI): void {
   });
 
   pi.on("session_shutdown", async ({ reason }) => {
-    const leaving = session;
-    session = undefined;
-    if (leaving === undefined) return;
+    if (session === undefined) return;
     delete shared[OWNER];
-    await leaving.shutdown(reason);
+    await session.shutdown(reason); // and hears on: what Pi has deferred may begin even now
   });
 
   pi.on("input", ({ source }) => {
@@ -58,11 +56,15 @@ export default function piTeam(pi: ExtensionAPI): void {
   pi.on("user_bash", () => session?.isThere());
   pi.on("ui_prompt_start", () => session?.promptOpened());
   pi.on("ui_prompt_end", () => session?.promptClosed());
-  pi.on("before_agent_start", ({ systemPromptOptions }) => session?.beforeRun(systemPromptOptions.sections));
+  pi.on("before_agent_start", (event) => {
+    const message = event.messageType === "custom" ? event.message : undefined;
+    session?.beforeRun(event.systemPromptOptions.sections, message);
+  });
   pi.on("agent_start", () => session?.runStarted());
   pi.on("agent_settled", ({ aborted }) => session?.settled(aborted));
   pi.on("message_end", ({ message }) => {
     if (message.role === "assistant") session?.run.said(message);
+    else if (message.role === "custom") session?.entered(message);
   });
   pi.on("tool_result", ({ toolName, input, isError }, { cwd }) => {
     if (!isError && (toolName === "edit" || toolName === "write")) session?.run.changed(input["path"], cwd);

@@ -15,7 +15,7 @@ import { extensionVersion, interpreter, MEND } from "./interpreter.ts";
 import { isObject, type JsonObject, objectOf, PROTOCOL, TeamError, textOf, told } from "./protocol.ts";
 import { Run } from "./run.ts";
 import { Tools } from "./tools.ts";
-import { Turns } from "./turns.ts";
+import { type SentMessage, Turns } from "./turns.ts";
 import { harmless, SHOWN, Widget } from "./views.ts";
 
 /** The type of the session entry that remembers a membership. */
@@ -55,7 +55,7 @@ export class TeamSession implements Listener {
   constructor(pi: ExtensionAPI, ctx: ExtensionContext) {
     this.#pi = pi;
     this.#ctx = ctx;
-    this.#turns = new Turns(pi, ctx, () => this.#unstarted());
+    this.#turns = new Turns(pi, ctx, (why) => this.#notBegun(why));
     this.#tools = new Tools(pi, (name, params) => this.#ask("tool", { name, params }));
     this.#widget = new Widget(ctx);
   }
@@ -96,7 +96,7 @@ export class TeamSession implements Listener {
 
   /** A person is there: by what they have submitted, or by a shell command (`!…`), which begins no run. */
   isThere(): void {
-    this.#tell("typed", { files: this.run.files });
+    if (this.#turns.takesOver()) this.#tell("typed", { files: this.run.files });
   }
 
   promptOpened(): void {
@@ -107,11 +107,23 @@ export class TeamSession implements Listener {
     this.#turns.promptClosed();
   }
 
-  /** A run is about to start: its system prompt gets the rules for peers. */
-  beforeRun(sections: Record<string, string>): void {
-    this.#turns.preparing();
+  /** A run is about to start, a person's or with a message: its system prompt gets the rules for peers. */
+  beforeRun(sections: Record<string, string>, message?: SentMessage): void {
+    const beginning = this.#turns.preparing(message);
     this.run.begin();
     if (this.#rules !== "") sections["pi-team"] = this.#rules;
+    if (beginning === "overtaken") this.#tell("typed", { files: [] });
+    if (beginning === "abandoned") this.#stop(sections);
+  }
+
+  /** Stop a run before it asks the model. */
+  #stop(sections: Record<string, string>): void {
+    try {
+      this.#ctx.abort();
+    } catch {
+      // Pi has ended this session, and goes on with what it has deferred in it: but not with such a section.
+      sections["pi-team: the turn was abandoned with its session"] = "";
+    }
   }
 
   /** The agent runs: from here on Pi tells when it settles, whatever happens. */
@@ -119,15 +131,24 @@ export class TeamSession implements Listener {
     this.#turns.running();
   }
 
+  /** A message of an extension is in the context. */
+  entered(message: SentMessage): void {
+    this.#turns.entered(message);
+  }
+
   settled(aborted: boolean): void {
-    this.#turns.settled();
-    this.#tell("settled", this.run.settled(aborted));
+    if (this.#turns.settled()) this.#tellSettled(this.run, aborted);
+  }
+
+  #tellSettled(run: Run, aborted: boolean): void {
+    this.#tell("settled", run.settled(aborted));
+    if (this.#turns.takeVisit()) this.#tell("typed", { files: [] });
   }
 
   /** Leave, and let the Python side end, before Pi goes on. */
   async shutdown(reason: string): Promise<void> {
     this.#ending = true;
-    this.#turns.unwatch();
+    this.#turns.abandon();
     const helper = this.#helper ?? (await within(SHUTDOWN_PATIENCE, this.#starting));
     if (helper !== undefined) await within(SHUTDOWN_PATIENCE, helper.request("shutdown", { reason }));
     this.#closed = true;
@@ -173,6 +194,7 @@ export class TeamSession implements Listener {
   ended(helper: Helper, ended: Ended): void {
     if (helper !== this.#helper) return;
     this.#helper = undefined;
+    this.#turns.abandon();
     if (this.#ending || !(this.#joined || this.#restoring !== undefined)) return;
     try {
       this.#goOn(ended);
@@ -210,7 +232,8 @@ export class TeamSession implements Listener {
 
   /** Tell the Python side something that only matters to a member. */
   #tell(method: string, params: JsonObject): void {
-    if (this.#joined && this.#helper !== undefined) this.#background(this.#helper.request(method, params));
+    const member = this.#joined && !this.#ending;
+    if (member && this.#helper !== undefined) this.#background(this.#helper.request(method, params));
   }
 
   #started(): Promise<Helper> {
@@ -269,15 +292,17 @@ export class TeamSession implements Listener {
 
   // --- Pi
 
-  #unstarted(): void {
-    this.run.begin();
-    this.run.failed("Pi did not start the turn");
-    this.settled(false);
+  /** What was delivered came to nothing; what another run has said so far is not to be told. */
+  #notBegun(why: string): void {
+    const run = new Run();
+    run.failed(why);
+    this.#tellSettled(run, false);
   }
 
   #state(params: JsonObject): void {
     if (this.#closed) return;
     this.#joined = typeof params["team"] === "string";
+    if (!this.#joined) this.#turns.abandon();
     this.#rules = textOf(params["rules"]);
     this.#widget.set(textOf(params["widget"]), textOf(params["state"]));
     this.#tools.set(params["tools"] === true);
