@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pi_team import limits
 from pi_team.cli.signals import shielded
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pi_team.mailbox import Mailbox
 
 __all__ = ["joined", "text_of"]
+
+_INPUT_BYTES: Final = 65_536
+"""The most of standard input that is read: newlines at its end do not count, but come to an end."""
 
 
 @contextmanager
@@ -59,30 +62,29 @@ def text_of(argument: str) -> str:
 
     Raises:
         UsageError: nothing in it but white space, or not valid UTF-8.
-        LimitBody: standard input is longer than a body may be; it is not read to its end.
+        LimitBody: standard input is longer than a body may be; a flood is not read to its end.
     """
     if argument == "-":
         text = _standard_input()
-    else:
-        text = argument
-        if any("\udc80" <= character <= "\udcff" for character in text):
-            raise UsageError(
-                "TEXT is not valid UTF-8", hint="Put it into a file in UTF-8 and give - for TEXT."
-            )
-    text = text.rstrip("\n")
-    if not text.strip():
+        if not text.strip():
+            raise UsageError("standard input is blank", hint="TEXT is read from it: say something there.")
+        return text
+    if any("\udc80" <= character <= "\udcff" for character in argument):
+        raise UsageError("TEXT is not valid UTF-8", hint="Put it into a file in UTF-8 and give - for TEXT.")
+    if not argument.strip():
         raise UsageError("TEXT is blank", hint="Say something, or give - to read it from standard input.")
-    return text
+    return argument.rstrip("\n")
 
 
 def _standard_input() -> str:
     if sys.stdin is None:
         raise UsageError("there is no standard input to read TEXT from", hint="Give TEXT as an argument.")
-    octets = sys.stdin.buffer.read(limits.BODY_BYTES + 1)
-    if len(octets) > limits.BODY_BYTES:
+    octets = sys.stdin.buffer.read(_INPUT_BYTES)
+    text = octets.rstrip(b"\n")
+    if len(text) > limits.BODY_BYTES or len(octets) == _INPUT_BYTES:
         raise LimitBody(f"standard input is longer than {limits.BODY_BYTES:,} bytes")
     try:
-        return octets.decode("utf-8")
+        return text.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
             f"standard input is not valid UTF-8: byte {error.start + 1}",

@@ -90,6 +90,35 @@ def test_what_cannot_be_a_text_is_refused_before_joining(
 
 
 @pytest.mark.usefixtures("crew")
+def test_a_blank_text_is_said_to_be_blank_where_it_came_from(run: Run) -> None:
+    """Whoever gave - is not told to give -."""
+    ended = run("send", "crew", "coder", "", "--as", "lead")
+    assert ended.err.startswith("error USAGE: TEXT is blank. Say something, or give - ")
+    ended = run("send", "crew", "coder", "-", "--as", "lead", stdin=b"\n")
+    assert ended.err.startswith("error USAGE: standard input is blank. ")
+    assert "give -" not in ended.err
+
+
+def test_a_text_is_measured_without_the_newlines_at_its_end(crew: Mailbox, run: Run) -> None:
+    """16,000 bytes and the newline that every editor ends a file with: as much as an argument may have."""
+    words = ("send", "crew", "coder", "-", "--as", "lead")
+    longest = "é" * 8_000
+    assert run(*words, stdin=f"{longest}\n\n".encode()).status == 0
+    assert crew.look("crew").messages[-1].body == longest
+    for octets in (f"{longest}x\n".encode(), f"{longest}\n\nx".encode(), b"x" * 16_000 + b"\n" * 9 + b"x"):
+        ended = run(*words, stdin=octets)
+        assert ended.err.startswith("error LIMIT_BODY: standard input is longer than 16,000 bytes")
+    assert len(crew.look("crew").messages) == 1
+
+
+def test_a_flood_of_newlines_is_not_read_to_its_end(crew: Mailbox, spawn: Spawn) -> None:
+    """Newlines at the end do not count, and yet their number has a bound."""
+    reading = spawn("send", "crew", "coder", "-", "--as", "lead", "--json", stdin=b"\n" * 4_000_000)
+    assert reading.ended().error["code"] == "LIMIT_BODY"
+    assert crew.look("crew").messages == ()
+
+
+@pytest.mark.usefixtures("crew")
 def test_a_reply_is_linked_by_the_beginning_of_an_id(run: Run) -> None:
     first = run("send", "crew", "coder", "first", "--as", "lead", "--note").out.strip()
     reply = run("send", "crew", "coder", "more", "--as", "lead", "--reply-to", first[:8], "--json").object
