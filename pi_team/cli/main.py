@@ -85,24 +85,41 @@ def _invoke(words: list[str], *, as_json: bool) -> int:
     except click.exceptions.Exit as end:  # --help and --version
         return end.exit_code
     except click.UsageError as error:
-        raise _usage_error(error, as_json=as_json) from error
+        raise _usage_error(error, words, as_json=as_json) from error
     except click.ClickException as error:
         raise UsageError(error.format_message()) from error
     return status if isinstance(status, int) else 0
 
 
-def _usage_error(error: click.UsageError, *, as_json: bool) -> UsageError:
+def _usage_error(error: click.UsageError, words: Sequence[str], *, as_json: bool) -> UsageError:
     from click.exceptions import NoArgsIsHelpError  # noqa: PLC0415 - start-up, see main
 
     from pi_team.cli.output import write  # noqa: PLC0415 - as above
     from pi_team.errors import UsageError  # noqa: PLC0415 - as above
 
-    path = _PROGRAM if error.ctx is None else error.ctx.command_path
+    path = _path_of(words) if error.ctx is None else error.ctx.command_path
     if isinstance(error, NoArgsIsHelpError):
         if not as_json:
             write(error.format_message() + "\n", sys.stderr)
         return UsageError("no command was given", hint=f"`{path} --help` lists them.")
     return UsageError(error.format_message(), hint=f"`{path} --help` shows the usage.")
+
+
+def _path_of(words: Sequence[str]) -> str:
+    """The command that the words begin with, for what click's parser refuses without naming it."""
+    import click  # noqa: PLC0415 - start-up, see main
+
+    from pi_team.cli.app import app  # noqa: PLC0415 - as above
+
+    path = _PROGRAM
+    command: click.Command | None = app
+    for word in words:
+        if not isinstance(command, click.Group):
+            break
+        command = command.get_command(click.Context(command), word)
+        if command is not None:
+            path += f" {word}"
+    return path
 
 
 def _wants_json(words: Sequence[str]) -> bool:

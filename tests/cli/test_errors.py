@@ -74,6 +74,25 @@ def test_wrong_usage_is_exit_2(what: str, run: Run) -> None:
     assert (ended.status, ended.error["code"]) == (2, "USAGE")
 
 
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("", "pi-team"),
+        ("sned crew", "pi-team"),
+        ("--nope", "pi-team"),
+        ("log crew --bodies=1", "pi-team log"),
+        ("send crew coder x --as al --reply-to", "pi-team send"),
+        ("send crew coder x --as", "pi-team send"),
+        ("pi install --json=1", "pi-team pi install"),
+        ("pi --json=1 install", "pi-team pi"),
+        ("pi", "pi-team pi"),
+    ],
+)
+def test_wrong_usage_names_the_help_of_the_command_that_was_meant(line: str, path: str, run: Run) -> None:
+    """Also where click's parser refuses a word without saying in which command."""
+    assert f"`{path} --help`" in run(*line.split()).err.splitlines()[-1]
+
+
 REFUSALS = {
     "NAME_INVALID": ["create", "Crew"],
     "TEAM_EXISTS": ["create", "crew"],
