@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from pi_team.errors import AliasAlive, MembershipLost, OutcomeUnknown, PiTeamError, TeamMoved, TeamUnknown
+from pi_team.errors import AliasAlive, OutcomeUnknown, PiTeamError, TeamUnknown
 from pi_team.session import entries, wording
 from pi_team.session.effects import Watch
+from pi_team.session.heartbeats import GONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,11 +18,9 @@ if TYPE_CHECKING:
     from pi_team.domain.model import Member, Membership
     from pi_team.session.context import Context
     from pi_team.session.entries import Entry, Pause
+    from pi_team.session.heartbeats import Heartbeats
 
-__all__ = ["GONE", "Attachment"]
-
-GONE = (MembershipLost, TeamMoved, TeamUnknown)
-"""What the mailbox says when a membership, or its team, is not there any more."""
+__all__ = ["Attachment"]
 
 
 class Attachment:
@@ -29,10 +28,12 @@ class Attachment:
 
     Args:
         context: what the parts share.
+        heartbeats: begin with each membership.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, heartbeats: Heartbeats) -> None:
         self._context = context
+        self._heartbeats = heartbeats
         self._unrestored: Entry | None = None
 
     # --- in
@@ -56,6 +57,7 @@ class Attachment:
         context = self._context
         self._unrestored = None
         context.own(owner)
+        self._heartbeats.begin()
         context.turns = 0
         context.machine.fire("join" if pause is None else "restore")
         if pause is not None:
@@ -159,10 +161,12 @@ class Attachment:
 
     def _leave(self) -> None:
         mailbox, owner = self._context.mailbox, self._context.owner
+        self._heartbeats.beat()  # a leave that is refused leaves a member behind
         with contextlib.suppress(*GONE):
             try:
                 mailbox.leave(owner)
             except OutcomeUnknown:
+                self._heartbeats.beat()
                 mailbox.leave(owner)  # one that took effect makes this one find the membership gone
 
     def close(self) -> None:
@@ -187,6 +191,7 @@ class Attachment:
             member = place.member
             if member.token == owner.token and member.alias != owner.alias:
                 context.rename(attrs.evolve(owner, alias=member.alias))
+                self._heartbeats.beat()
                 return True
         return False
 

@@ -18,8 +18,8 @@ from pi_team.errors import (
 )
 from pi_team.phrases import plural
 from pi_team.session import bounds, shows, wording
-from pi_team.session.attachment import GONE
 from pi_team.session.effects import Confirm, Show
+from pi_team.session.heartbeats import GONE
 from pi_team.session.usage import COMMANDS, arguments, split, usage_line
 from pi_team.text import first_line
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pi_team.session.attachment import Attachment
     from pi_team.session.context import Context
     from pi_team.session.events import Call, Command, Confirmed
+    from pi_team.session.heartbeats import Heartbeats
     from pi_team.session.reception import Reception
     from pi_team.session.working import Working
 
@@ -51,15 +52,22 @@ class Commands:
     Args:
         context: what the parts share.
         attachment: the way into the team.
+        heartbeats: go on between messages to many.
         reception: what the session does by itself.
         working: what becomes of its work.
     """
 
     def __init__(
-        self, context: Context, attachment: Attachment, reception: Reception, working: Working
+        self,
+        context: Context,
+        attachment: Attachment,
+        heartbeats: Heartbeats,
+        reception: Reception,
+        working: Working,
     ) -> None:
         self._context = context
         self._attachment = attachment
+        self._heartbeats = heartbeats
         self._reception = reception
         self._working = working
         self._question: _Question | None = None
@@ -261,6 +269,7 @@ class Commands:
         queued, refused = [], []
         lost: PiTeamError | None = None
         for number, alias in enumerate(others):
+            self._heartbeats.beat()
             try:
                 context.mailbox.send(
                     context.owner, alias, kind="request", subject=first_line(text), body=text

@@ -27,6 +27,7 @@ from pi_team.session.events import (
     ToolCall,
     Typed,
 )
+from pi_team.session.heartbeats import Heartbeats
 from pi_team.session.reception import Reception
 from pi_team.session.reviews import Reviews
 from pi_team.session.tools import Tools
@@ -54,11 +55,14 @@ class Controller:
         self, mailbox: Mailbox, session: Session, clock: Clock, automatic_turns: int = AUTOMATIC_TURNS
     ) -> None:
         self._context = Context(mailbox, session, clock, automatic_turns)
-        self._attachment = Attachment(self._context)
+        self._heartbeats = Heartbeats(self._context)
+        self._attachment = Attachment(self._context, self._heartbeats)
         reviews = Reviews(clock)
         self._working = Working(self._context, self._attachment, reviews)
-        self._reception = Reception(self._context, self._attachment, reviews, self._working)
-        self._commands = Commands(self._context, self._attachment, self._reception, self._working)
+        self._reception = Reception(self._context, self._attachment, self._heartbeats, reviews, self._working)
+        self._commands = Commands(
+            self._context, self._attachment, self._heartbeats, self._reception, self._working
+        )
         self._tools = Tools(self._context, self._attachment)
 
     @property
@@ -75,7 +79,7 @@ class Controller:
         """What an event makes the session do; after Shutdown, nothing any more."""
         if self._context.machine.state != "closed":
             self._dispatch(event)
-            self._reception.beat()
+            self._heartbeats.beat()
         return self._context.drain()
 
     def _dispatch(self, event: Event) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pi_team.errors import AlreadyClaiming, OutcomeUnknown, PiTeamError
-from pi_team.limits import HEARTBEAT_INTERVAL
 from pi_team.session import deliveries, shows
-from pi_team.session.attachment import GONE
 from pi_team.session.context import Counts, Work
 from pi_team.session.effects import AskReadiness, Show
+from pi_team.session.heartbeats import GONE
 
 if TYPE_CHECKING:
-    from pi_team.domain.model import Message, Status
+    from pi_team.domain.model import Message
     from pi_team.domain.views import Snapshot
     from pi_team.session.attachment import Attachment
     from pi_team.session.context import Context
     from pi_team.session.events import Readiness
+    from pi_team.session.heartbeats import Heartbeats
     from pi_team.session.reviews import Reviews
     from pi_team.session.working import Working
 
@@ -27,19 +27,27 @@ class Reception:
     Args:
         context: what the parts share.
         attachment: the way out of the team.
+        heartbeats: go on between the parts of a poll.
         reviews: says when one is due.
         working: what becomes of what is claimed.
     """
 
-    def __init__(self, context: Context, attachment: Attachment, reviews: Reviews, working: Working) -> None:
+    def __init__(
+        self,
+        context: Context,
+        attachment: Attachment,
+        heartbeats: Heartbeats,
+        reviews: Reviews,
+        working: Working,
+    ) -> None:
         self._context = context
         self._attachment = attachment
+        self._heartbeats = heartbeats
         self._reviews = reviews
         self._working = working
         self._asked = False
         self._review_due = False
         self._deliveries = 0
-        self._beat_at: tuple[float, Status] = (-HEARTBEAT_INTERVAL, "idle")
         self._taken_notes: dict[str, Message] = {}
 
     # --- looking
@@ -48,40 +56,22 @@ class Reception:
         """Look at the team once, and do what is to be done; no transaction where there is nothing."""
         if not self._context.is_joined:
             return
-        self.beat()
+        self._heartbeats.beat()
         snapshot = self._look()
         if snapshot is None:
             return
-        self._sweep(snapshot)
-        self._show_notes(snapshot)
-        self._give_back_what_nobody_works_on(snapshot)
+        for part in (self._sweep, self._show_notes, self._give_back_what_nobody_works_on):
+            part(snapshot)
+            self._heartbeats.beat()
         self._working.go_on()
         if self._context.is_joined:
             self._tell(snapshot)
             self._ask(snapshot)
 
-    def beat(self) -> None:
-        """A heartbeat where one is due, or where the status has changed."""
-        context = self._context
-        if not context.is_joined:
-            return
-        now, status = context.clock.running(), context.status
-        last, shown = self._beat_at
-        if now - last < HEARTBEAT_INTERVAL and status == shown:
-            return
-        try:
-            context.mailbox.heartbeat(context.owner, status)
-            self._beat_at = (now, status)
-        except GONE:
-            return  # the look that follows tells why
-        except PiTeamError as error:
-            context.trouble(error, "say that this session is alive")
-
     def joined(self) -> None:
         """Begin anew, as a member."""
         self._asked = False
         self._review_due = False
-        self._beat_at = (-HEARTBEAT_INTERVAL, "idle")
         self._taken_notes.clear()
 
     def _look(self) -> Snapshot | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pi_team.errors import MembershipLost, PiTeamError
 from pi_team.phrases import ago
 from pi_team.session import bounds, wording
-from pi_team.session.attachment import GONE
+from pi_team.session.heartbeats import GONE
 from pi_team.session.peer_text import identifier, line, tail
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pi_team.errors import NotClaimed, PiTeamError
 from pi_team.session import reports, wording
-from pi_team.session.attachment import GONE
 from pi_team.session.effects import Deliver
+from pi_team.session.heartbeats import GONE
 
 if TYPE_CHECKING:
     from pi_team.domain.model import Message, Report

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scripted_host import Host, MovedClock
+from scripted_host import Host, MovedClock, kill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,3 +52,11 @@ def bob(host: OpenHost, alice: Host) -> Host:
     bob = host("bob")
     bob.team("join crew bob")
     return bob
+
+
+@pytest.fixture
+def dead() -> Iterator[subprocess.Popen[bytes]]:
+    """A process to be a session's; it lives until the test ends it, or itself."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    kill(process)

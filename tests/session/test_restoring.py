@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,25 +10,12 @@ import pytest
 from pi_team.presence import process_of
 from pi_team.session.effects import Deliver, Remember
 from pi_team.session.events import Shutdown
-from scripted_host import notices, of
+from scripted_host import kill, notices, of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import subprocess
 
     from scripted_host import Host, OpenHost
-
-
-@pytest.fixture
-def dead() -> Iterator[subprocess.Popen[bytes]]:
-    """A process to be a session's; it lives until the test ends it, or itself."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    yield process
-    kill(process)
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.communicate()
 
 
 def test_the_same_session_comes_back(bob: Host, host: OpenHost) -> None:

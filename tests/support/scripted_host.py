@@ -40,6 +40,7 @@ from pi_team.session.events import (
 )
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from pi_team.domain.model import Message
@@ -92,10 +93,11 @@ class Host:
         cap: int = 0,
         process: Process | None = None,
         session: str = "",
+        patience: float = 0.5,
     ) -> None:
         self.name = name
         self.fs = InterposedFileSystem()
-        self.mailbox = Mailbox(path, filesystem=self.fs, clock=clock, patience=0.5)
+        self.mailbox = Mailbox(path, filesystem=self.fs, clock=clock, patience=patience)
         self.session = Session(session or f"session-{name}", f"/{name}/project", process or this_process())
         self.clock = clock
         self.controller = Controller(self.mailbox, self.session, clock, cap)
@@ -205,6 +207,12 @@ class Host:
 
 class OpenHost(Protocol):
     def __call__(self, name: str, **options: Any) -> Host: ...
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process that is a session's, and wait until it has exited."""
+    process.kill()
+    process.communicate()
 
 
 def notices(effects: list[Effect], *levels: str) -> list[str]:
