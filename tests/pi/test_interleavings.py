@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -11,11 +12,28 @@ from pi_team.session import wording
 from pi_team_host.python_side import Gate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from pi_host.home import PiHome
     from pi_host.model_server import ModelServer
     from pi_team_host.team import Team
     from pi_team_host.team_pi import StartTeamPi, TeamPi
+
+HERALDING: Final = """
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+
+export default function (pi: ExtensionAPI): void {
+  pi.on("session_shutdown", (_, ctx) => ctx.ui.notify("it ends"));
+  pi.registerCommand("again", { handler: async (_, ctx) => ctx.reload() });
+}
+"""
+"""Tells that Pi ends a session, before ours hears of it."""
+ENDS: Final[dict[str, Callable[[TeamPi], object]]] = {
+    "the extensions are loaded anew": lambda pi: pi.command("prompt", message="/again"),
+    "another session begins": lambda pi: pi.command("new_session"),
+    "Pi ends": lambda pi: pi.close(),
+}
 
 
 @pytest.fixture
@@ -28,6 +46,13 @@ def claimed(tmp_path: Path) -> Gate:
 def settled(tmp_path: Path) -> Gate:
     """Stops the Python side when it has settled, before it does anything else."""
     return Gate(tmp_path / "settled", "settle")
+
+
+@pytest.fixture
+def heralded(start_team_pi: StartTeamPi, pi_home: PiHome, claimed: Gate) -> TeamPi:
+    """A Pi that tells that it ends the session, and whose Python side stops when it has claimed."""
+    heralding = str(pi_home.extension("heralding", HERALDING))
+    return start_team_pi(model="fake-2", python=claimed.python, before=(heralding,))
 
 
 def member(start_team_pi: StartTeamPi, gate: Gate, model_server: ModelServer) -> tuple[TeamPi, str]:
@@ -121,3 +146,33 @@ def test_pi_dies_when_its_result_is_recorded_and_nothing_else(
     again.team("resume")
     assert crew.result_of(later).body == "Done as well."
     assert [message.state for message in crew.messages(kind="request")] == ["completed", "completed"]
+
+
+@pytest.mark.parametrize("end", ["the extensions are loaded anew", "another session begins", "Pi ends"])
+def test_pi_ends_the_session_between_the_claim_and_the_delivery(
+    heralded: TeamPi, crew: Team, model_server: ModelServer, claimed: Gate, end: str
+) -> None:
+    """The request was done without the rules, and after its result had said interrupted."""
+    coder = heralded
+    coder.team("join crew coder")
+    model_server.script("fake-2", "Hello.")
+    coder.ask("Hello")
+    boss = crew.join("boss")
+    request = boss.send("coder", "Do it")
+    claimed.wait_reached()
+    ends = threading.Thread(target=ENDS[end], args=[coder])
+    ends.start()
+    coder.tells("it ends")  # ours hears of it in the same turn of the event loop
+    claimed.open()
+    report = crew.result_of(request).report
+    ends.join()
+    assert report is not None
+    assert report.outcome == "interrupted"
+    if end == "the extensions are loaded anew":
+        coder.shows("crew · coder", "paused")
+    if end != "Pi ends":
+        model_server.script("fake-2", "Mine.")
+        assert coder.ask("Something of mine") == "Mine."
+    assert len(model_server.requests) == (1 if end == "Pi ends" else 2)
+    assert not coder.delivered()
+    assert not [record for record in coder.records if record["type"] == "extension_error"]

@@ -158,7 +158,8 @@ export class TeamSession implements Listener {
   // --- what the Python side tells
 
   async asked(method: string, params: JsonObject): Promise<JsonObject> {
-    if (this.#closed) throw new TeamError("CLOSED", "this session is over");
+    // Already while it ends: an error is read as not ready, not started, or no.
+    if (this.#ending) throw new TeamError("CLOSED", "this session is over");
     switch (method) {
       case "ready":
         return this.#turns.readiness;
