@@ -9,6 +9,7 @@ import click
 
 from pi_team.cli.confirm import confirmed
 from pi_team.cli.parameters import json_option, member_argument, team_argument, yes_option
+from pi_team.cli.selection import require_member
 from pi_team.mailbox import Mailbox
 from pi_team.phrases import plural
 
@@ -33,6 +34,7 @@ def remove(output: Output, *, team: str, alias: str, yes: bool) -> int:
     inherits what is addressed to it by then.
     """
     mailbox = Mailbox(notice=output.remark)
+    require_member(mailbox.look(team), alias)
     if not confirmed(output, f"Remove {alias} from {team} and settle what involves it?", yes=yes):
         return 1
     removal = mailbox.remove_member(team, alias)

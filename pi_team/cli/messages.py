@@ -12,11 +12,12 @@ from pi_team.cli.display import message_block
 from pi_team.cli.objects import message_object, messages_look
 from pi_team.cli.one_shot import joined, text_of
 from pi_team.cli.parameters import alias_argument, as_option, json_option, reply_option, team_argument
-from pi_team.cli.selection import parent_id
+from pi_team.cli.selection import parent_id, require_member
 from pi_team.cli.signals import shielded
 from pi_team.domain.model import Report
 from pi_team.mailbox import Mailbox
 from pi_team.phrases import plural
+from pi_team.teams import check_name
 from pi_team.text import first_line
 
 if TYPE_CHECKING:
@@ -119,6 +120,9 @@ def inbox(output: Output, *, team: str, me: str, peek: bool) -> None:
     """
     mailbox = Mailbox(notice=output.remark)
     view = mailbox.look(team)
+    if not _waiting(view, me):
+        check_name(me, "alias")
+        require_member(view, me)
     if peek or not _news(view, me):
         _show_news(output, view, me)
     else:

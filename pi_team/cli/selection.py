@@ -1,17 +1,18 @@
-"""Finding the message that a person means by an id or by the beginning of one."""
+"""Finding the message that a person means by an id or the beginning of one, and the member of an alias."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pi_team.errors import MessageUnknown, ParentUnknown
+from pi_team.errors import MemberUnknown, MessageUnknown, ParentUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pi_team.domain.model import Message
+    from pi_team.domain.views import TeamView
 
-__all__ = ["own_request", "parent_id"]
+__all__ = ["own_request", "parent_id", "require_member"]
 
 
 def own_request(messages: Iterable[Message], identifier: str, me: str) -> Message:
@@ -39,6 +40,16 @@ def parent_id(messages: Iterable[Message], identifier: str) -> str:
     if len(found) > 1:
         raise ParentUnknown(f'"{identifier}" is the beginning of {len(found)} ids', hint="Give more of it.")
     return found[0].id if found else identifier
+
+
+def require_member(view: TeamView, alias: str) -> None:
+    """Refuse an alias that nobody in the team has.
+
+    Raises:
+        MemberUnknown: nobody has it.
+    """
+    if all(entry.member.alias != alias for entry in view.members):
+        raise MemberUnknown(f"{alias!r} is not a member of {view.team}")
 
 
 def _matching(messages: Sequence[Message], identifier: str) -> list[Message]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pi_team.cli.confirm import confirmed
 from pi_team.cli.parameters import json_option, team_argument, yes_option
+from pi_team.errors import RecordCorrupt, RecordMissing, RecordUnsafe, StorageError, UnsupportedSchema
 from pi_team.mailbox import Mailbox
 
 if TYPE_CHECKING:
     from pi_team.cli.output import Output
 
 __all__ = ["create", "delete", "rename_team"]
+
+_DAMAGE: Final = (RecordCorrupt, RecordMissing, RecordUnsafe, StorageError, UnsupportedSchema)
 
 
 @click.command(short_help="Create a team.")
@@ -61,6 +65,8 @@ def delete(output: Output, *, team: str, damaged: bool, yes: bool) -> int:
     Refused while a member is connected.
     """
     mailbox = Mailbox(notice=output.remark)
+    with contextlib.suppress(*_DAMAGE):  # `delete_team` says what is to be done about it
+        mailbox.look(team)
     if not confirmed(output, f"Delete {team} and all its messages?", yes=yes):
         return 1
     mailbox.delete_team(team, damaged=damaged)

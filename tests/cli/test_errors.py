@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from commands import Run
+    from commands import Run, Show
+
 HERE = "living"
 AWAY = "away"
 
@@ -166,11 +167,49 @@ QUESTIONS = [
 def test_a_question_that_nobody_can_answer_is_exit_2_and_changes_nothing(
     words: list[str], mailbox: Mailbox, run: Run
 ) -> None:
+    mailbox.leave(mailbox.join("crew", AWAY))
+    before = mailbox.look("crew").revision
     for extra in ([], ["--json"]):
         ended = run(*words, *extra)
         assert ended.status == 2
         assert "CONFIRMATION_REQUIRED" in ended.err
-    assert mailbox.look("crew").revision == 1
+    assert mailbox.look("crew").revision == before
+
+
+@pytest.mark.usefixtures("crew")
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("delete nope", "TEAM_UNKNOWN"),
+        ("delete nope --damaged", "TEAM_UNKNOWN"),
+        ("delete Nope", "NAME_INVALID"),
+        ("remove nope al", "TEAM_UNKNOWN"),
+        ("remove crew nobody", "MEMBER_UNKNOWN"),
+        ("recover nope", "TEAM_UNKNOWN"),
+    ],
+)
+def test_what_is_not_there_is_said_before_anybody_is_asked(
+    line: str, code: str, run: Run, show: Show
+) -> None:
+    """No answer would do any good; in a terminal and without one."""
+    ended = run(*line.split(), "--json")
+    assert (ended.status, ended.error["code"]) == (1, code)
+    shown = show(*line.split()).end()
+    assert shown.status == 1
+    assert code in shown.out
+    assert "[y/N]" not in shown.out
+
+
+def test_a_damaged_team_is_still_asked_about(mailbox: Mailbox, home: Path, run: Run, show: Show) -> None:
+    """It cannot be looked at, and `delete --damaged` is there for it."""
+    mailbox.close()
+    (home / "teams" / "crew" / "state.json").unlink()
+    assert run("delete", "crew", "--damaged").status == 2
+    asking = show("delete", "crew", "--damaged")
+    asking.until("[y/N]")
+    asking.type("y\n")
+    assert asking.end().status == 0
+    assert not (home / "teams" / "crew").exists()
 
 
 def test_a_missing_program_is_refused_before_joining(mailbox: Mailbox, run: Run) -> None:

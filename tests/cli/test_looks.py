@@ -101,7 +101,6 @@ def test_nothing_there_yet_says_what_to_do_first(run: Run) -> None:
         ("members", "crew"): "pi-team work crew ALIAS -- CMD",
         ("status", "crew"): "pi-team ask crew ALIAS TEXT --as ME",
         ("log", "crew"): "pi-team send crew ALIAS TEXT --as ME",
-        ("inbox", "crew", "--as", "me"): "pi-team log crew",
     }
     for words, hint in expected.items():
         ended = run(*words)

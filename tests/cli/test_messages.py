@@ -148,6 +148,26 @@ def test_inbox_peeks_without_changing_and_takes_once(crew: Mailbox, run: Run) ->
     assert displayed(crew)["lead"] == "offline"
 
 
+@pytest.mark.usefixtures("crew")
+def test_an_empty_inbox_says_where_to_look(run: Run) -> None:
+    ended = run("inbox", "crew", "--as", "coder")
+    assert (ended.status, ended.out) == (0, "")
+    assert ended.err.startswith("Nothing new for coder in crew. `pi-team log crew` ")
+    assert run("inbox", "crew", "--as", "coder", "--json").err == ""
+
+
+@pytest.mark.parametrize("extra", [[], ["--peek"]])
+@pytest.mark.parametrize(("alias", "code"), [("BAD", "NAME_INVALID"), ("ghost", "MEMBER_UNKNOWN")])
+def test_an_alias_that_nobody_has_is_no_empty_inbox(
+    alias: str, code: str, extra: list[str], crew: Mailbox, run: Run
+) -> None:
+    """A slip in the own alias must not read as "nothing new"; and looking makes nobody a member."""
+    before = crew.look("crew").revision
+    ended = run("inbox", "crew", "--as", alias, *extra, "--json")
+    assert (ended.status, ended.error["code"]) == (1, code)
+    assert crew.look("crew").revision == before
+
+
 def test_ask_waits_for_its_result_takes_it_and_leaves(crew: Mailbox, spawn: Spawn) -> None:
     asking = spawn("ask", "crew", "coder", "do it", "--as", "lead")
     eventually(lambda: len(crew.look("crew").messages) == 1)
