@@ -64,7 +64,7 @@ def _team_row(mailbox: Mailbox, name: str) -> Sequence[Cell]:
 @json_option
 @click.pass_obj
 def members(output: Output, *, team: str) -> None:
-    """List the members of TEAM: who is there, and since when not."""
+    """List the members of TEAM: who is there, when each joined last, and where it works."""
     view = Mailbox(notice=output.remark).look(team)
     output.json(members_look(view))
     output.table(display.MEMBER_COLUMNS, display.member_rows(view, time.time()))

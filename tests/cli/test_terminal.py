@@ -63,6 +63,7 @@ def test_short_ids_are_shown_and_accepted(crew: Mailbox, show: Show) -> None:
     assert whole not in shown
 
 
+@pytest.mark.usefixtures("mailbox")
 @pytest.mark.parametrize(
     ("line", "status", "said"),
     [
