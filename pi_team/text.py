@@ -15,7 +15,7 @@ from typing import Final
 
 from pi_team import limits
 
-__all__ = ["Excerpt", "cut", "first_line", "fit", "harmless", "head_and_tail"]
+__all__ = ["Excerpt", "cut", "first_line", "fit", "harmless", "head_and_tail", "skeleton"]
 
 _SEQUENCES: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, screen
@@ -34,6 +34,30 @@ _STRAY_JOINERS: Final = re.compile(
 )
 """A joiner joins two visible characters; anywhere else, and in runs, it only hides."""
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
+
+_BLANK_SIGNS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and a symbol by their category, which show nothing."""
+_LOOKALIKES: Final = str.maketrans(
+    {
+        sign: letter
+        for letter, signs in {
+            "-": "\u02d7\u0640\u1173\u30fc\u4e00",
+            "a": "\u0251\u03b1\u0430\u1d00",
+            "b": "\u0185\u0299\u03b2\u044c\u0432\u1d03",
+            "d": "\u0111\u0256\u0257\u0501\u1d05",
+            "e": "\u03b5\u0435\u04bd\u1d07",
+            "g": "\u0261\u0262\u0581",
+            "i": "\u0131\u0269\u026a\u03b9\u0456\u04cf",
+            "m": "\u03bc\u043c\u1d0d",
+            "n": "\u0274\u03b7\u03bd\u0578\u057c",
+            "p": "\u03c1\u0440\u1d18\u1d29",
+            "t": "\u03c4\u0442\u1d1b",
+            "x": "\u03c7\u0445",
+        }.items()
+        for sign in signs
+    }
+)
+"""Signs, folded by case, that look like a dash or a Latin letter; of the letters, those of our own marks."""
 
 _MORE: Final = " [… {left_out:,} more characters]"
 _LEFT_OUT: Final = "\n[… {left_out:,} characters left out …]\n"
@@ -61,6 +85,37 @@ def harmless(text: str, *, multiline: bool) -> str:
     text = _STRAY_JOINERS.sub("", text)
     text = _SURROGATES.sub("\ufffd", text)
     return text if multiline else re.sub(r"[\n\t]+", " ", text)
+
+
+def skeleton(line: str) -> str:
+    """What a line looks like, for comparison only: it is never stored and never shown.
+
+    Lines that look alike have one skeleton as far as they differ in: case; compatibility forms (letters that
+    are wide, mathematical, circled, raised, or joined in one sign); accents and other combining marks;
+    characters that show nothing, among them joiners, variation selectors and fillers, which are left out;
+    kinds of blanks; letters that are drawn like a dash; and the Greek, Cyrillic and Armenian letters, small
+    capitals and variants that look like one of the Latin letters a b d e g i m n p t x.
+
+    Not covered: all other letters of all scripts; signs that only recall a letter ("1" for "l", "€" for "e",
+    letters in squares); several signs for one ("rn" for "m"); other spellings and languages.
+
+    Args:
+        line: harmless text, of any length: the time is linear.
+    """
+    if line.isascii():
+        return line.casefold()
+    # Before as well: to normalise takes quadratic time for a long run of combining marks.
+    folded = _shown(unicodedata.normalize("NFKD", _shown(line))).casefold()
+    return folded.translate(_LOOKALIKES)
+
+
+def _shown(text: str) -> str:
+    """The text without combining marks and what shows nothing."""
+    return "".join(
+        sign
+        for sign in text
+        if sign not in _BLANK_SIGNS and unicodedata.category(sign) not in {"Mn", "Mc", "Me", "Cf"}
+    )
 
 
 def cut(text: str, characters: int, *, mark: str = _MORE) -> str:

@@ -1,8 +1,9 @@
 """Text that a peer wrote, on its way to a model or a person: harmless, framed as data, and bounded.
 
 Peer text stands between marks that name the message's id. The id is made when the message is queued, so its
-sender cannot have known it; and whatever in the text looks like such a mark is quoted, so that not even a
-process that wrote the record itself can end the frame from inside.
+sender cannot have known it. Besides, lines of the text that look like a mark, or like the first line of a
+message, are quoted, for a process that wrote the record itself knows the id. A line looks like one by its
+:func:`pi_team.text.skeleton`, which names what it does not cover.
 
 A record may hold more than this release would write, up to its own limit of bytes. So a text is cut roughly
 before it is looked at, and the time that it takes is bounded as its length is.
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pi_team.limits import IDENTIFIER_CHARACTERS, SUBJECT_CHARACTERS
 from pi_team.phrases import plural
-from pi_team.text import cut, harmless
+from pi_team.text import cut, harmless, skeleton
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +25,8 @@ _LOOKED_AT: Final = 8
 """Characters that are looked at for each one that may be shown; the others may be controls."""
 _LEFT_OUT: Final = "[… {left_out:,} more characters, left out here]"
 _MARK_ROOM: Final = 60
-_MARK: Final = re.compile(r"^(?=[^\w\n]*(?:begin|end)[^\S\n]+text\b)", re.IGNORECASE | re.MULTILINE)
-_HEADER: Final = re.compile(r"^(?=[^\w\n]*pi-team\b)", re.IGNORECASE | re.MULTILINE)
+_IMITATION: Final = re.compile(r"[\W_]*(?:(?:begin|end)[\W_]*text|pi[\W_]*team)(?![^\W_])")
+"""The skeleton of a line that looks like one of ours: its words, whatever signs stand around and between."""
 
 
 def bounded(text: str, characters: int, *, multiline: bool = True, quoted: bool = False) -> str:
@@ -40,13 +41,17 @@ def bounded(text: str, characters: int, *, multiline: bool = True, quoted: bool 
     head = text[: _LOOKED_AT * characters]
     shown = harmless(head, multiline=multiline)
     if quoted:
-        shown = _HEADER.sub("> ", _MARK.sub("> ", shown))
+        shown = "\n".join(map(_quoted, shown.split("\n")))
     unread = len(text) - len(head)
     if len(shown) <= characters and not unread:
         return shown
     kept = cut(shown, characters - _MARK_ROOM, mark="")
     mark = _LEFT_OUT.format(left_out=len(shown) - len(kept) + unread)
     return f"{kept}\n{mark}" if multiline else f"{kept} {mark}"
+
+
+def _quoted(text: str) -> str:
+    return f"> {text}" if _IMITATION.match(skeleton(text)) else text
 
 
 def line(text: str, characters: int = SUBJECT_CHARACTERS) -> str:
