@@ -103,7 +103,7 @@ def test_what_does_not_look_like_a_mark_stays_as_it_was(text: str) -> None:
 
 @pytest.mark.timeout(10)
 def test_a_fold_of_hostile_length_takes_linear_time() -> None:
-    """Combining marks in the wrong order, by tens of thousands: to normalise them as they are takes longer."""
+    """Combining marks in the wrong order, by tens of thousands: to normalise those takes longer."""
     text = "\u0301\u0323" * 64_000
     assert "more characters" in peer_text.bounded(text, 16_000, quoted=True)
     assert "more characters" in peer_text.bounded("\U0001d165\U0001d16d\u302e" * 40_000, 16_000, quoted=True)
