@@ -36,7 +36,7 @@ def _not_retiring() -> contextlib.AbstractContextManager[Any]:
 
 
 def _keeping_nothing() -> contextlib.AbstractContextManager[Any]:
-    return mock.patch.object(recovery, "_keep_evidence")
+    return mock.patch.object(recovery, "_keep_evidence", return_value=False)
 
 
 def _unsynced_at_last() -> contextlib.AbstractContextManager[Any]:

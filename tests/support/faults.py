@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
+import tempfile
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +43,34 @@ def behind_a_link(name: str) -> Callable[[Ground, Nursery], None]:
         path = field.path / name
         there = path.rename(field.path.parent / "elsewhere")
         path.symlink_to(there)
+
+    return plant
+
+
+def in_place(name: str, kind: str, size: int = 0) -> Callable[[Ground, Nursery], None]:
+    """Plant something of another kind where a file or directory was, or an empty file of a size."""
+
+    def plant(field: Ground, _: Nursery) -> None:
+        path = field.path / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
+        if kind == "directory":
+            path.mkdir(mode=0o700)
+            (path / "inside").touch()
+        elif kind == "FIFO":
+            os.mkfifo(path, 0o600)
+        elif kind == "link":
+            path.symlink_to("nowhere")
+        elif kind == "socket":
+            # Where the path may be longer than one of a socket.
+            with tempfile.TemporaryDirectory(dir="/tmp") as short, socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(f"{short}/s")
+                shutil.move(f"{short}/s", path)
+            path.chmod(0o600)
+        else:
+            path.touch(mode=0o600)
+            os.truncate(path, size)
 
     return plant
 
@@ -141,15 +171,19 @@ class Fault:
         codes: of the findings, those of each further round after the commands were run; the last is none.
         path: what the first finding is about, below the teams directory.
         person: whether a person has to judge.
+        lossy: whether what was planted took the newest changes away for good.
     """
 
     plant: Callable[[Ground, Nursery], None]
     codes: tuple[str, ...]
     path: str
     person: bool = False
+    lossy: bool = False
 
 
 RECORD, ABOVE, BELOW = "crew/state.json", "crew/revisions/20.json", "crew/revisions/17.json"
+AT, PRESENCE_FILE = "crew/revisions/19.json", "crew/presence/alice.json"
+STABLE_LOCK, INNER_LOCK = ".locks/crew.lock", "crew/state.json.lock"
 HALF_LOCK = f".locks/crew.lock.break.77.{'0' * 32}"
 FAULTS: Final = {
     "teams open to others": Fault(opened_to_others("."), ("RECORD_UNSAFE",), "."),
@@ -284,4 +318,61 @@ FAULTS: Final = {
         "empty/state.json",
         person=True,
     ),
+    # Of slots that were not read the newest may be good: they are mended before anything is restored.
+    "record a directory, its slot open to others": Fault(
+        both(in_place(RECORD, "directory"), opened_to_others(AT)), ("RECORD_UNSAFE",), AT
+    ),
+    "record and its slot a directory": Fault(
+        both(in_place(RECORD, "directory"), in_place(AT, "directory"), in_place(ABOVE, "FIFO")),
+        ("RECORD_UNSAFE",),
+        AT,
+        lossy=True,
+    ),
+    "slot at the record open to others": Fault(opened_to_others(AT), ("RECORD_UNSAFE",), RECORD),
+    "slot far above": Fault(
+        in_place("crew/revisions/9007199254740991.json", "file"),
+        ("RECORD_CORRUPT",),
+        "crew/revisions/9007199254740991.json",
+    ),
+    "record missing, slot far above": Fault(
+        both(written(RECORD, None), in_place("crew/revisions/9007199254740991.json", "file")),
+        ("RECORD_MISSING", "RECORD_CORRUPT"),
+        RECORD,
+    ),
+    "slot below open to others and above a FIFO": Fault(
+        both(opened_to_others(BELOW), in_place(ABOVE, "FIFO")), ("RECORD_UNSAFE",), BELOW
+    ),
+    "slot above where one was set aside": Fault(
+        both(in_place(f"{ABOVE}.refused", "directory"), in_place(ABOVE, "directory")),
+        ("RECORD_UNSAFE",),
+        ABOVE,
+    ),
+    "slot above too large": Fault(in_place(ABOVE, "file", 32_000_001), ("RECORD_UNSAFE",), ABOVE),
+    "slot at the record too large": Fault(in_place(AT, "file", 32_000_001), ("RECORD_UNSAFE",), AT),
+    "slot below too large": Fault(in_place(BELOW, "file", 32_000_001), ("RECORD_UNSAFE",), BELOW),
+    "stable lock too large": Fault(in_place(STABLE_LOCK, "file", 2_000), ("LOCK",), STABLE_LOCK),
+    "lock inside too large": Fault(in_place(INNER_LOCK, "file", 2_000), ("LOCK",), INNER_LOCK),
+    "stable lock open to others": Fault(
+        both(aged(STABLE_LOCK, seconds=60), opened_to_others(STABLE_LOCK)),
+        ("RECORD_UNSAFE", "LOCK"),
+        STABLE_LOCK,
+    ),
+    "stable lock a link": Fault(in_place(STABLE_LOCK, "link"), ("LOCK",), STABLE_LOCK),
+    "teams a file": Fault(in_place(".", "file"), ("RECORD_UNSAFE",), ".", person=True),
+    **{
+        f"{what} a {kind}": Fault(in_place(name, kind), (code,), name)
+        for what, name, kinds, code in (
+            ("record", RECORD, ("directory", "FIFO", "socket"), "RECORD_UNSAFE"),
+            ("slot above", ABOVE, ("directory", "FIFO", "socket"), "RECORD_UNSAFE"),
+            ("slot at the record", AT, ("directory", "FIFO", "socket", "link"), "RECORD_UNSAFE"),
+            ("slot below", BELOW, ("directory", "FIFO", "socket"), "RECORD_UNSAFE"),
+            ("presence file", PRESENCE_FILE, ("directory", "FIFO", "socket"), "RECORD_UNSAFE"),
+            ("stable lock", STABLE_LOCK, ("FIFO", "socket"), "LOCK"),
+            ("lock inside", INNER_LOCK, ("directory", "FIFO", "socket"), "LOCK"),
+            ("revisions", "crew/revisions", ("file", "FIFO", "socket"), "RECORD_UNSAFE"),
+            ("presence", "crew/presence", ("file", "FIFO", "socket"), "RECORD_UNSAFE"),
+            ("locks", ".locks", ("file", "FIFO", "socket"), "RECORD_UNSAFE"),
+        )
+        for kind in kinds
+    },
 }
