@@ -494,6 +494,27 @@ def test_a_membership_that_makes_no_sense_is_told_once(
     assert connected(crew) == {"coder": False}
 
 
+def test_a_membership_that_cannot_even_be_passed_on_is_told_once(
+    crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
+) -> None:
+    """It killed each Python side that was to restore it, until none was started any more."""
+    pi = joined(start_rpc())
+    model_server.script("fake-1", "hello")
+    pi.ask("hi")
+    deep: dict[str, Any] = {}
+    for _ in range(70):
+        deep = {"a": deep}
+    entry = {"type": "custom", "customType": "pi-team-membership", "data": deep}
+    pi = start_rpc("--session", forged(pi, entry))
+    told(pi, "too deeply nested")
+    helper = helpers(pi)
+    joined(pi)
+    assert helpers(pi) == helper
+    assert len(notices(pi, "error")) == 1
+    assert notices(pi, "warning") == []
+    assert connected(crew) == {"coder": True}
+
+
 HOSTILE: Final = "\x1b]0;taken\x07\x1b[2Jcleared \u202edesrever \x9b31mred"
 
 

@@ -27,6 +27,33 @@ def send(**changes: Any) -> Call:
     return Call("team_send", {"to": "boss", "kind": "request", "subject": "One", "body": "A thing"} | changes)
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """An object so many levels deep."""
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+def test_what_a_tool_has_no_use_for_harms_nothing(
+    start_members: StartMembers, crew: Team, model_server: ModelServer
+) -> None:
+    """A model that invented a parameter, nested deeper than the Python side reads, had it killed at work."""
+    (coder,) = start_members(coder="fake-2")
+    helper = coder.helper()
+    boss = crew.join("boss")
+    calls = [Call("team_members", {"x": nested(70)}), send(x=nested(70))]
+    model_server.script("fake-2", Reply(*calls), "Done.")
+    assert crew.result_of(boss.send("coder", "Do it")).body == "Done."
+    members, sent = model_server.asked("fake-2", 2).texts("tool")
+    assert "- boss" in members
+    assert "Queued request" in sent
+    assert crew.has(kind="request", sender="coder").body == "A thing"
+    coder.shows("receiving")
+    assert coder.helper() == helper
+    assert not [text for level, text in coder.notifications if level != "info"]
+
+
 def test_what_team_send_refuses(start_members: StartMembers, crew: Team, model_server: ModelServer) -> None:
     """A refused message was queued all the same, or the model was not told why or what to do."""
     (coder,) = start_members(coder="fake-2")

@@ -1,7 +1,7 @@
 /** The subcommands of `/team`, which can be completed and explained without the Python side. */
 
 import type { AutocompleteItem } from "@earendil-works/pi-tui";
-import type { JsonObject } from "./protocol.ts";
+import { isObject, type JsonObject, textOf } from "./protocol.ts";
 
 interface Subcommand {
   readonly arguments: string;
@@ -80,4 +80,14 @@ export function usage(joined: boolean): JsonObject {
   const widest = Math.max(...rows.map(([command]) => command.length));
   const lines = rows.map(([command, description]) => `${command.padEnd(widest)}  ${description}`);
   return { kind: "help", title: TITLE, lines: joined ? lines : [...lines, FIRST_STEPS] };
+}
+
+/** What the Python side completes with. */
+export function itemsOf(value: unknown): AutocompleteItem[] | null {
+  const items = (Array.isArray(value) ? value : []).filter(isObject).map((item) => ({
+    value: textOf(item["value"]),
+    label: textOf(item["label"]),
+    description: textOf(item["description"]),
+  }));
+  return items.length > 0 ? items : null;
 }

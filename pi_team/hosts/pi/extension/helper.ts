@@ -6,13 +6,26 @@
  */
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { isObject, type JsonObject, LINE_BYTES, objectOf, TeamError, textOf, told } from "./protocol.ts";
+import {
+  isObject,
+  isWithin,
+  type JsonObject,
+  LINE_BYTES,
+  LINE_LEVELS,
+  objectOf,
+  TeamError,
+  textOf,
+  told,
+} from "./protocol.ts";
 
 /** The code of the error that stands for a child that ended before it answered. */
 export const GONE = "HELPER_GONE";
 
 /** The same where it ended by itself and as it should, as it does when it was not needed for a while. */
 export const DONE = "HELPER_DONE";
+
+/** What was to be asked is nothing that the child can be asked. */
+export const UNSENT = "PROTOCOL";
 
 const STDERR_CHARACTERS = 4_000;
 const STDERR_LINES = 3;
@@ -83,7 +96,7 @@ export class Helper {
       this.#pending.set(id, { resolve, reject });
       if (!this.#write({ id, method, params })) {
         this.#pending.delete(id);
-        reject(new TeamError("PROTOCOL", `what pi-team's ${method} would need is too long`));
+        reject(new TeamError(UNSENT, `what pi-team's ${method} would need is too long or too deeply nested`));
       }
     });
   }
@@ -97,7 +110,9 @@ export class Helper {
     clearTimeout(timer);
   }
 
+  /** Write a line; false where it is one that the child would not read. */
   #write(message: JsonObject): boolean {
+    if (!isWithin(LINE_LEVELS, message)) return false;
     const line = JSON.stringify(message);
     if (Buffer.byteLength(line) > LINE_BYTES) return false;
     this.#child.stdin.write(`${line}\n`);

@@ -8,6 +8,9 @@ export const PROTOCOL = 1;
 /** The most bytes of a line, its end not counted. */
 export const LINE_BYTES = 1_000_000;
 
+/** The most levels of objects and arrays in a line. */
+export const LINE_LEVELS = 64;
+
 export type JsonObject = { readonly [key: string]: unknown };
 
 export function isObject(value: unknown): value is JsonObject {
@@ -24,6 +27,12 @@ export function textOf(value: unknown): string {
 
 export function textsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}
+
+/** Whether objects and arrays are nested at most so many levels deep. */
+export function isWithin(levels: number, value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return levels > 0 && Object.values(value).every((inner) => isWithin(levels - 1, inner));
 }
 
 /** An error that the Python side answered, or that stands for its failure. */

@@ -9,17 +9,16 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { getAgentDir, VERSION } from "@earendil-works/pi-coding-agent";
 import type { AutocompleteItem } from "@earendil-works/pi-tui";
-import { completed, NAMED, usage } from "./commands.ts";
-import { DONE, type Ended, GONE, Helper, type Listener } from "./helper.ts";
+import { completed, itemsOf, NAMED, usage } from "./commands.ts";
+import { DONE, type Ended, GONE, Helper, type Listener, UNSENT } from "./helper.ts";
 import { extensionVersion, interpreter, MEND } from "./interpreter.ts";
-import { isObject, type JsonObject, objectOf, PROTOCOL, TeamError, textOf, told } from "./protocol.ts";
+import { MEMBERSHIP, remembered } from "./membership.ts";
+import { within } from "./patience.ts";
+import { type JsonObject, objectOf, PROTOCOL, TeamError, textOf, told } from "./protocol.ts";
 import { Run } from "./run.ts";
 import { Tools } from "./tools.ts";
 import { type SentMessage, Turns } from "./turns.ts";
 import { harmless, SHOWN, Widget } from "./views.ts";
-
-/** The type of the session entry that remembers a membership. */
-const MEMBERSHIP = "pi-team-membership";
 
 /** How often within how many milliseconds a Python side that ends is started again. */
 const RESTARTS = 3;
@@ -279,7 +278,12 @@ export class TeamSession implements Listener {
   async #restored(helper: Helper): Promise<void> {
     const reason = this.#restoring;
     if (reason === undefined) return;
-    await helper.request("restore", { entry: this.#entry ?? null, reason });
+    try {
+      await helper.request("restore", { entry: this.#entry ?? null, reason });
+    } catch (error) {
+      if (error instanceof TeamError && error.code === UNSENT) this.#restoring = undefined; // nor will it be later
+      throw error;
+    }
     this.#restoring = undefined;
   }
 
@@ -328,42 +332,5 @@ export class TeamSession implements Listener {
     } catch {
       this.#closed = true; // Pi's objects throw when the session is over
     }
-  }
-}
-
-/** The membership to go on with: of this session, not of one that it was forked from, and not left. */
-function remembered(ctx: ExtensionContext): JsonObject | undefined {
-  // Of all branches, because a session is a member and not the branch that a person looks at.
-  const entry = ctx.sessionManager
-    .getEntries()
-    .findLast((candidate) => candidate.type === "custom" && candidate.customType === MEMBERSHIP);
-  if (entry?.type !== "custom") return undefined;
-  const data = objectOf(entry.data);
-  const foreign = typeof data["session"] === "string" && data["session"] !== ctx.sessionManager.getSessionId();
-  return foreign || data["left"] === true ? undefined : data;
-}
-
-function itemsOf(value: unknown): AutocompleteItem[] | null {
-  const items = (Array.isArray(value) ? value : []).filter(isObject).map((item) => ({
-    value: textOf(item["value"]),
-    label: textOf(item["label"]),
-    description: textOf(item["description"]),
-  }));
-  return items.length > 0 ? items : null;
-}
-
-/** What comes of the work if it comes in time; a failure is nothing, unless it is to be told. */
-async function within<T>(patience: number, work: Promise<T> | undefined, failure?: "tell"): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, patience, undefined);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } catch (error) {
-    if (failure === "tell") throw error;
-    return undefined;
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -101,7 +101,7 @@ function definition(tool: Tool, call: Call): Parameters<ExtensionAPI["registerTo
     parameters: tool.parameters,
     async execute(_id, params) {
       try {
-        const answer = await call(tool.name, objectOf(params));
+        const answer = await call(tool.name, known(tool, objectOf(params)));
         return result(textOf(answer["text"]), objectOf(answer["details"]), answer["isError"] === true);
       } catch (error) {
         return result(told(error), {}, true);
@@ -117,6 +117,11 @@ function definition(tool: Tool, call: Call): Parameters<ExtensionAPI["registerTo
       return new Text(visible.join("\n"), 0, 0);
     },
   };
+}
+
+/** The parameters that the tool has; a model may give others too, of any size and depth. */
+function known({ parameters }: Tool, given: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(parameters.properties, name)));
 }
 
 function result(text: string, details: JsonObject, isError: boolean): AgentToolResult<unknown> {
