@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from pi_team.domain.lifecycles import membership_of
 from pi_team.errors import AliasAlive, OutcomeUnknown, PiTeamError, TeamUnknown
 from pi_team.session import entries, wording
 from pi_team.session.effects import Watch
@@ -53,15 +54,16 @@ class Attachment:
             team, alias, session=session.id, cwd=session.cwd, process=session.process
         )
 
-    def _attach(self, owner: Membership, pause: Pause | None) -> None:
+    def _attach(self, owner: Membership, pause: Pause | None, turns: int = 0) -> None:
         context = self._context
         self._unrestored = None
         context.own(owner)
         self._heartbeats.begin()
-        context.turns = 0
+        context.turns = turns
         context.machine.fire("join" if pause is None else "restore")
         if pause is not None:
             context.hold(pause)
+        context.stop_at_cap()
         context.remember()
         context.emit(Watch(owner.team))
 
@@ -98,7 +100,7 @@ class Attachment:
         except PiTeamError as error:
             context.notify("error", wording.not_restored(team, alias, error))
             return
-        self._attach(owner, entry.paused)
+        self._attach(owner, entry.paused, entry.turns if self._was_here(member) else 0)
         kept = entry.alias if entry.alias != owner.alias else None
         told = wording.rejoined(owner.team, owner.alias, kept)
         if entry.paused == "explicit":
@@ -106,6 +108,10 @@ class Attachment:
         context.notify("info", told)
         if entry.paused == "recovery":
             context.notify("warning", wording.RECOVERY)
+
+    def _was_here(self, member: Member) -> bool:
+        """Whether it has been this process all the time: a helper died, and nobody began the session."""
+        return membership_of(member) == "connected" and member.pid == self._context.session.process.pid
 
     def _find(self, entry: Entry) -> Member | None:
         """The member that the entry means; others of the same session are those that it left earlier.

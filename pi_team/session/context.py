@@ -113,7 +113,9 @@ class Context:
         """Have the membership written down as it is now, where that is not what was written last."""
         entry = entries.LEFT
         if self._owner is not None:
-            entry = entries.written(self._owner, self.session.id, self.pause, endangered=self.endangered)
+            entry = entries.written(
+                self._owner, self.session.id, self.pause, endangered=self.endangered, turns=self.turns
+            )
         if entry != self._remembered:
             self._remembered = entry
             self.emit(Remember(entry))
@@ -194,6 +196,12 @@ class Context:
     def is_exhausted(self) -> bool:
         """Whether the cap on automatic turns is reached."""
         return 0 < self.cap <= self.turns
+
+    def stop_at_cap(self) -> None:
+        """Pause where the cap on automatic turns is reached and nothing else pauses, and say so."""
+        if self.is_exhausted and self.pause is None:
+            self.hold("budget")
+            self.notify("warning", wording.exhausted(self.turns))
 
     @property
     def status(self) -> Status:

@@ -1,8 +1,8 @@
 """What the host's session keeps of a membership, so that the same session finds its way back.
 
-The entry is `{"version": 1, "team", "alias", "session", "place", "paused"}`, `paused` being `explicit`,
-`recovery` or null, or `{"version": 1, "left": true}`. Other fields are another version's and ignored; the
-last entry of a session counts. A session that was forked has a copy of it, and another id.
+The entry is `{"version": 1, "team", "alias", "session", "place", "paused", "turns"}`, `paused` being
+`explicit`, `recovery` or null, or `{"version": 1, "left": true}`. Other fields are another version's and
+ignored; the last entry of a session counts. A session that was forked has a copy of it, and another id.
 """
 
 from __future__ import annotations
@@ -44,13 +44,21 @@ class Session:
 
 @attrs.frozen
 class Entry:
-    """A membership as a session kept it; `place` is None where another version kept it."""
+    """A membership as a session kept it.
+
+    Attributes:
+        team, alias, session: whose it is.
+        place: of the membership; None where another version kept it.
+        paused: why the session comes back paused; None where it does not.
+        turns: automatic turns since a person was there, for another helper of the same process.
+    """
 
     team: str
     alias: str
     session: str
     place: str | None
     paused: Pause | None
+    turns: int
 
 
 class UnreadableEntry(ValueError):
@@ -65,7 +73,9 @@ def place(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()[:_PLACE_CHARACTERS]
 
 
-def written(owner: Membership, session: str, pause: Pause | None, *, endangered: bool) -> dict[str, Any]:
+def written(
+    owner: Membership, session: str, pause: Pause | None, *, endangered: bool, turns: int
+) -> dict[str, Any]:
     """The entry to keep.
 
     Args:
@@ -73,6 +83,7 @@ def written(owner: Membership, session: str, pause: Pause | None, *, endangered:
         session: the session's id.
         pause: the pause that holds now. One by the cap ends with the session, and is not kept.
         endangered: whether something may be claimed, so that a restored session has to come back paused.
+        turns: automatic turns since a person was there.
     """
     kept = pause if pause in _RESTORED else None
     if endangered and kept is None:
@@ -84,6 +95,7 @@ def written(owner: Membership, session: str, pause: Pause | None, *, endangered:
         "session": session,
         "place": place(owner.token),
         "paused": kept,
+        "turns": turns,
     }
 
 
@@ -102,8 +114,10 @@ def read(value: object) -> Entry | None:
         raise UnreadableEntry
     if not (is_name(team) and is_name(alias) and 1 <= len(session) <= IDENTIFIER_CHARACTERS):
         raise UnreadableEntry
-    held, paused = value.get("place"), value.get("paused")
+    held, paused, turns = value.get("place"), value.get("paused"), value.get("turns")
     if paused is not None and paused not in _RESTORED:
         # A kind of pause that a later version knows: whatever it means, work must not start by itself.
         paused = "recovery"
-    return Entry(team, alias, session, held if isinstance(held, str) else None, paused)
+    place_of = held if isinstance(held, str) else None
+    counted = turns if isinstance(turns, int) and not isinstance(turns, bool) and turns > 0 else 0
+    return Entry(team, alias, session, place_of, paused, counted)

@@ -49,6 +49,7 @@ class Working:
         self._context.turns += 1
         if work.message is None:
             self._reviews.began()
+            self._context.remember()  # no claim tells another helper of this turn
         if work.overtaken is not None:
             self._take_over(work, work.overtaken)
 
@@ -82,6 +83,8 @@ class Working:
         context.turns = 0
         if context.pause == "budget":
             context.lift()
+        if context.is_joined:
+            context.remember()
         work = context.work
         if work is None or work.report is not None:
             return
@@ -147,9 +150,7 @@ class Working:
         if context.machine.state == "leaving":
             self._attachment.leave()
             return
-        if context.is_exhausted and context.pause is None:
-            context.hold("budget")
-            context.notify("warning", wording.exhausted(context.turns))
+        context.stop_at_cap()
         context.machine.fire("finish" if context.pause is None else "rest")
         context.remember()
 

@@ -17,6 +17,7 @@ GOOD: dict[str, Any] = {
     "session": "s",
     "place": entries.place(OWNER.token),
     "paused": None,
+    "turns": 0,
 }
 
 
@@ -34,7 +35,7 @@ GOOD: dict[str, Any] = {
 )
 def test_which_pause_is_kept(pause: entries.Pause | None, endangered: bool, kept: str | None) -> None:
     """The cap's pause ends with the session; what may be claimed makes it come back paused."""
-    entry = entries.written(OWNER, "s", pause, endangered=endangered)
+    entry = entries.written(OWNER, "s", pause, endangered=endangered, turns=0)
     assert entry == GOOD | {"paused": kept}
     read = entries.read(entry)
     assert read is not None
@@ -52,6 +53,16 @@ def test_an_unknown_pause_counts_as_one() -> None:
     entry = entries.read(GOOD | {"paused": "until-monday"})
     assert entry is not None
     assert entry.paused == "recovery"
+
+
+@pytest.mark.parametrize(
+    ("turns", "counted"), [(3, 3), (0, 0), (-1, 0), (True, 0), ("3", 0), (1.5, 0), (None, 0)]
+)
+def test_turns_that_are_no_count_are_none(turns: object, counted: int) -> None:
+    """Another version's, or broken: the count begins anew."""
+    entry = entries.read(GOOD | {"turns": turns})
+    assert entry is not None
+    assert entry.turns == counted
 
 
 def test_a_session_that_left_has_no_membership() -> None:

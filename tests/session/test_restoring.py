@@ -108,6 +108,66 @@ def test_a_helper_that_died_at_work(alice: Host, bob: Host, host: OpenHost) -> N
     assert "old helper" not in report.body
 
 
+def test_a_helper_that_died_between_turns(alice: Host, host: OpenHost) -> None:
+    """Nobody was there meanwhile: the count of automatic turns goes on, and the pause at the cap stays."""
+    first, second, third = (host("carol", cap=2) for _ in range(3))
+    first.team("join crew carol")
+    alice.team("send carol Fix the parser")
+    first.poll()
+    first.settle()
+    second.restore(first.entry)
+    assert second.state == "receiving"
+    alice.team("send carol And the printer")
+    second.poll()
+    second.settle()
+    assert (second.state, second.entry and second.entry["paused"]) == ("paused", None)
+    effects = third.restore(second.entry)
+    assert "2 automatic turns without you, which is the cap" in notices(effects, "warning")[0]
+    alice.team("send carol And the scanner")
+    assert of(Deliver, third.poll()) == []
+    third.type()
+    assert of(Deliver, third.poll())
+
+
+@pytest.mark.parametrize("how", ["type", "resume"])
+def test_a_person_between_two_helpers(alice: Host, host: OpenHost, how: str) -> None:
+    """Who typed has begun the count anew, for the next helper as well."""
+    carol = host("carol", cap=2)
+    carol.team("join crew carol")
+    alice.team("send carol First")
+    carol.poll()
+    carol.settle()
+    assert carol.entry is not None
+    assert carol.entry["turns"] == 1
+    if how == "type":
+        carol.type()
+    else:
+        carol.team("resume")
+    assert carol.entry["turns"] == 0
+    again = host("carol", cap=2)
+    again.restore(carol.entry)
+    alice.team("send carol Second")
+    again.poll()
+    again.settle()
+    assert again.state == "receiving"
+
+
+def test_a_helper_that_died_during_a_review(bob: Host, host: OpenHost) -> None:
+    """A review has no claim that would make the session come back paused; its turn counts all the same."""
+    carol = host("carol", cap=2)
+    carol.team("join crew carol")
+    carol.team("send bob Fix the parser")
+    carol.poll(301)
+    assert carol.delivered is not None
+    assert carol.delivered.kind == "review"
+    again = host("carol", cap=2)
+    again.restore(carol.entry)
+    assert again.delivered is not None
+    assert again.delivered.kind == "review"
+    again.settle()
+    assert (again.state, bob.state) == ("paused", "receiving")
+
+
 @pytest.mark.parametrize("pause", ["explicit", "recovery"])
 def test_a_pause_outlasts_a_restore_that_failed(alice: Host, bob: Host, host: OpenHost, pause: str) -> None:
     """The `/team join` that was said to try it again began to work at once."""
