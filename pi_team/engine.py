@@ -154,7 +154,7 @@ class Engine:
         reader = self._readers.get(team)
         if reader is None:
             check_name(team)
-            reader = self._readers[team] = Reader(
+            reader = Reader(
                 self.fs,
                 self.clock,
                 self.path,
@@ -162,6 +162,7 @@ class Engine:
                 codec=self._codec(team),
                 publisher=self.publisher,
             )
+            reader = self._readers.setdefault(team, reader)  # another thread may have been faster
         return reader.read()
 
     def new_observer(self) -> Observer:
@@ -178,9 +179,8 @@ class Engine:
 
     def close(self) -> None:
         """Let go of the pinned records."""
-        for reader in self._readers.values():
-            reader.close()
-        self._readers.clear()
+        for team in list(self._readers):
+            self._readers.pop(team).close()
 
     def _codec(self, team: str) -> TeamCodec:
         codec = self._codecs.get(team)

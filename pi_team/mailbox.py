@@ -30,6 +30,10 @@ class Mailbox(Memberships):
 
     A context manager that closes it; memberships are left by :meth:`leave`.
 
+    Its threads may use it at once. A look at a team waits for another thread's that is completing a
+    publication (0.5 s at most), a heartbeat for none that waits for locks. It is closed when no thread uses
+    it any more.
+
     Args:
         teams: the teams directory; `$PI_CODING_AGENT_DIR/teams` or `~/.pi/agent/teams` by default.
         options: as for :class:`pi_team.engine.Engine`: `notice`, `filesystem`, `clock`, `lock_lifetime`,
@@ -133,8 +137,8 @@ class Mailbox(Memberships):
     def snapshot(self, owner: Membership) -> views.Snapshot:
         """What the member sees: roster, messages from or to it, flow. Refuses with MEMBERSHIP_LOST."""
         version = self._engine.read(owner.team)
-        seat = self._seat(owner)
-        judge, shown = seat.display(version.value.members)
+        with self._seated(owner) as seat:
+            judge, shown = seat.display(version.value.members)
         return views.snapshot(version.value, owner, version.revision, judge=judge, shown=shown)
 
     def look(self, team: str) -> views.TeamView:

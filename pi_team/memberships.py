@@ -1,7 +1,8 @@
 """Joining and leaving teams, and what a membership keeps in this process.
 
 A membership that this process holds has a seat (:mod:`pi_team.seats`). Whether it is the member's still is
-decided by its token, in the record (docs/lifecycles.md, "Membership").
+decided by its token, in the record (docs/lifecycles.md, "Membership"). A thread uses a seat under its lock,
+and only while it is the membership's: another thread may have closed it or given it away meanwhile.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from pi_team.presence import Observer, Process, process_of, this_process
 from pi_team.seats import Seat
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pi_team.domain.model import Judge, Membership, Status, TeamState
     from pi_team.domain.operations import Change, Removal
 
@@ -58,9 +61,8 @@ class Memberships(Administration):
 
     def close(self) -> None:
         """Let go of all descriptors. Memberships stay as they are: this is no leaving."""
-        for seat in self._seats.values():
-            seat.close()
-        self._seats.clear()
+        for owner in list(self._seats):
+            self._unseat(owner)
         self._engine.close()
 
     def join(
@@ -162,11 +164,9 @@ class Memberships(Administration):
         self._vacate(owner)  # and not where the leave was refused: the member is still there then
 
     def _vacate(self, owner: Membership) -> None:
-        with contextlib.suppress(PiTeamError):
-            seat = self._seat(owner)
+        with contextlib.suppress(PiTeamError), self._seated(owner) as seat:
             seat.forget(owner.alias, owner.token)
-            seat.close()
-            del self._seats[owner]
+            self._unseat(owner)  # before another thread has the seat, and writes the presence anew
 
     def heartbeat(self, owner: Membership, status: Status) -> None:
         """Say that the member lives; presence only, never the record, never a directory.
@@ -174,15 +174,18 @@ class Memberships(Administration):
         Refuses with MEMBERSHIP_LOST where the first one is not the member's any more, and after a pause in
         which it was swept or replaced; with TEAM_MOVED when the team is gone.
         """
-        seat = self._seat(owner)
-        if not seat.attended or seat.observer.has_gap():
-            self._require_current(owner)
-        seat.write_presence(owner.alias, owner.token, status, self._engine.clock.wall())
-        seat.attended = True
+        while True:
+            seat = self._seat(owner)
+            if not seat.attended or seat.observer.has_gap():
+                self._require_current(owner)  # not under the lock: a look may help, and wait for others
+            with seat.lock:
+                if self._seats.get(owner) is seat:
+                    seat.write_presence(owner.alias, owner.token, status, self._engine.clock.wall())
+                    seat.attended = True
+                    return
 
     def _require_current(self, owner: Membership) -> None:
-        state = self._engine.read(owner.team).value
-        operations.require_owner(state, owner)
+        operations.require_owner(self._engine.read(owner.team).value, owner)
 
     def rename_member(
         self, team: str, alias: str, new: str, *, actor: Membership | None = None
@@ -192,17 +195,19 @@ class Memberships(Administration):
         Refuses with MEMBER_UNKNOWN, MEMBER_ALIVE, ALIAS_EXISTS, NAME_INVALID and MEMBERSHIP_LOST.
         """
         myself = actor is not None and actor.alias == alias
-        seat = self._seat(actor) if actor is not None else None
         announced = False
+        if myself and actor is not None:
+            self._seat(actor)  # opened before the locks are held
 
         def rename(state: TeamState, judge: Judge) -> Change[Membership | None]:
             nonlocal announced
             change = operations.rename_member(
                 state, actor, alias, new, judge=judge, now=self._engine.now(), new_id=new_id
             )
-            if myself and seat is not None and actor is not None and change.refusal is None:
+            if myself and actor is not None and change.refusal is None:
                 announced = True
-                seat.write_presence(new, actor.token, seat.status(alias), self._engine.clock.wall())
+                with self._seated(actor) as seat:
+                    seat.write_presence(new, actor.token, seat.status(alias), self._engine.clock.wall())
             return change
 
         try:
@@ -210,12 +215,14 @@ class Memberships(Administration):
         except PiTeamError as error:
             # What may have taken effect needs it. What was not announced here may be there rightly: the
             # member has that name, or has been renamed to it.
-            if announced and seat is not None and actor is not None and not isinstance(error, _PERHAPS):
-                seat.forget(new, actor.token)
+            if announced and actor is not None and not isinstance(error, _PERHAPS):
+                with contextlib.suppress(PiTeamError), self._seated(actor) as seat:
+                    seat.forget(new, actor.token)
             raise
-        if myself and seat is not None and actor is not None and membership is not None:
-            seat.forget(alias, actor.token)
-            self._seats[membership] = self._seats.pop(actor)
+        if myself and actor is not None and membership is not None:
+            with contextlib.suppress(PiTeamError), self._seated(actor) as seat:
+                seat.forget(alias, actor.token)
+                self._seats[membership] = self._seats.pop(actor)
         return membership
 
     def remove_member(self, team: str, alias: str, *, actor: Membership | None = None) -> Removal:
@@ -233,17 +240,41 @@ class Memberships(Administration):
 
     # --- seats
 
+    @contextlib.contextmanager
+    def _seated(self, owner: Membership) -> Iterator[Seat]:
+        """The seat of a membership, held by this thread alone. Raises as :meth:`_seat`."""
+        while True:
+            seat = self._seat(owner)
+            with seat.lock:
+                if self._seats.get(owner) is seat:
+                    yield seat
+                    return
+
     def _seat(self, owner: Membership) -> Seat:
-        """The seat of a membership, also of one that another process joined (a helper that restarted)."""
+        """The seat of a membership, also of one that another process joined (a helper that restarted).
+
+        Raises MembershipLost, RecordUnsafe, StorageError.
+        """
         seat = self._seats.get(owner)
         if seat is None:
             try:
                 directory = self._engine.store.open(owner.team)
             except TeamUnknown as error:
                 raise MembershipLost(f"there is no team {owner.team} any more") from error
-            seat = Seat(directory, self._process_of(owner), self._engine.new_observer())
-            self._seats[owner] = seat
+            made = Seat(directory, self._process_of(owner), self._engine.new_observer())
+            seat = self._seats.setdefault(owner, made)
+            if seat is not made:
+                made.close()  # another thread was faster
         return seat
+
+    def _unseat(self, owner: Membership) -> None:
+        """Close the seat of a membership where it has one; who waits for it meanwhile looks for another."""
+        seat = self._seats.get(owner)
+        if seat is not None:
+            with seat.lock:
+                if self._seats.get(owner) is seat:
+                    del self._seats[owner]
+                    seat.close()
 
     def _process_of(self, owner: Membership) -> Process:
         """The member's process, which need not be this one: of the agent, for its helper."""
@@ -255,5 +286,5 @@ class Memberships(Administration):
 
     def _session(self, owner: Membership | None) -> Observer | None:
         """The observer of a member that has heartbeats; None for a person and for a one-shot command."""
-        seat = self._seat(owner) if owner is not None else None
+        seat = self._seats.get(owner) if owner is not None else None
         return seat.observer if seat is not None and seat.attended else None

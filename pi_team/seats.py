@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING
 
 from pi_team.domain.lifecycles import membership_of
@@ -27,6 +28,10 @@ class Seat:
         directory: the open team.
         process: the process that is the member.
         observer: how the member judges others.
+
+    Attributes:
+        lock: held by the thread that uses the seat, so that no other closes its descriptors meanwhile. Only
+            files of presence are looked at and written under it, and nothing is waited for.
     """
 
     def __init__(self, directory: TeamDirectory, process: Process, observer: Observer) -> None:
@@ -35,6 +40,7 @@ class Seat:
         self.observer = observer
         self.presence = PresenceDirectory(directory)
         self.attended = False
+        self.lock = threading.RLock()
 
     def status(self, alias: str) -> Status:
         """The status that the member last said."""

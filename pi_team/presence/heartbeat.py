@@ -25,6 +25,7 @@ from pi_team.limits import IDENTIFIER_CHARACTERS, PRESENCE_BYTES
 from pi_team.presence.process import Process, owner_token, this_process
 from pi_team.record.directory import PRESENCE
 from pi_team.record.filesystem import (
+    close_quietly,
     open_private_dir,
     open_private_file,
     read_all,
@@ -303,10 +304,9 @@ class PresenceDirectory:
 
     def close(self) -> None:
         """Close the descriptor of `presence/`; the team's stays its owner's."""
-        if self._fd >= 0:
-            with contextlib.suppress(OSError):
-                self._fs.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1  # forgotten first: closed again, its number may be another file's
+        if fd >= 0:
+            close_quietly(self._fs, fd)
 
     def __enter__(self) -> Self:
         return self

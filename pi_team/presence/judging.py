@@ -14,10 +14,13 @@ work. So death needs proof:
 
 The order of looks is part of the proof: the clock is read before the file, so that a pause between
 the two makes a presence look younger than it is and never older.
+
+Threads may share an observer: one judges at a time.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import attrs
@@ -114,6 +117,7 @@ class Observer:
         self._sightings: dict[str, Sighting] = {}
         self._lives: dict[tuple[int, str], tuple[_Life, float]] = {}
         self._watches: dict[Pair, _Watch] = {}
+        self._lock = threading.RLock()  # held while one member is judged; nothing is waited for under it
 
     # --- the observer's own presence
 
@@ -123,18 +127,20 @@ class Observer:
         It may have been swept and replaced meanwhile, and has to look whether its membership is still
         current before it writes its presence again.
         """
-        return self._last is not None and not self._in_time(self._last, self._now())
+        with self._lock:
+            return self._last is not None and not self._in_time(self._last, self._now())
 
     def attended(self) -> None:
         """Note that this session has just written its own presence."""
-        now = self._now()
-        self._attended = self._attendance(now)
-        if self._last is not None and self._in_time(self._last, now):
-            self._on_time += 1
-        else:
-            self._on_time = 0
-            self._since = self._attended
-        self._last = now
+        with self._lock:
+            now = self._now()
+            self._attended = self._attendance(now)
+            if self._last is not None and self._in_time(self._last, now):
+                self._on_time += 1
+            else:
+                self._on_time = 0
+                self._since = self._attended
+            self._last = now
 
     def _attendance(self, now: _Moment) -> float:
         """Seconds that this observer has been there so far.
@@ -175,7 +181,8 @@ class Observer:
             token: the member's token.
             pid: the member's process, from the record.
         """
-        return self._weigh(presence, alias, token, pid, 0.0)[0]
+        with self._lock:
+            return self._weigh(presence, alias, token, pid, 0.0)[0]
 
     def displayed(
         self, presence: PresenceDirectory, alias: str, token: str, pid: int
@@ -185,7 +192,8 @@ class Observer:
         The status is what its presence says while that is fresh, and `offline` otherwise. For looks only:
         the process may have been looked at up to 0.25 s ago.
         """
-        verdict, status = self._weigh(presence, alias, token, pid, DISPLAY_AGE)
+        with self._lock:
+            verdict, status = self._weigh(presence, alias, token, pid, DISPLAY_AGE)
         return status, verdict
 
     def hearing(self, presence: PresenceDirectory, members: Iterable[Judged]) -> Hearing:

@@ -4,12 +4,16 @@ A reader opens the record and reads it; it needs nothing else. It also notices a
 linked and not installed, and completes it, so that a crash is mended within seconds even if nobody
 writes. Where completing fails the reader may follow the chain in memory, and what it showed never goes
 back.
+
+Threads may share a reader: one reads at a time, and the others wait, for one that helps at most for its
+patience.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from pi_team.errors import PiTeamError, TeamUnknown
@@ -63,6 +67,8 @@ class Reader(Generic[T]):
         self._pinned: Pinned[T] | None = None
         self._shown: Version[T] | None = None
         self._directory: TeamDirectory | None = None
+        # Reentrant: a handler of a signal may look while the look that it interrupted goes on after it.
+        self._lock = threading.RLock()
 
     def read(self) -> Version[T]:
         """The record now, or what follows it in memory where a pending publication cannot be completed.
@@ -71,21 +77,31 @@ class Reader(Generic[T]):
             TeamUnknown, TeamMoved, RecordMissing, RecordUnsafe, RecordCorrupt, UnsupportedSchema,
             StorageError.
         """
-        for _ in range(_LIVING_LOOKS):
-            version = self._refresh()
-            if not self._has_pending(version):
-                return self._show(version)
-            self._clock.sleep(_LIVING_WRITER)
-        return self._show(self._complete())
+        with self._lock:
+            for _ in range(_LIVING_LOOKS):
+                version = self._refresh()
+                if not self._has_pending(version):
+                    return self._show(version)
+                self._clock.sleep(_LIVING_WRITER)
+            return self._show(self._complete())
 
     def close(self) -> None:
         """Let go of the pinned record and of its team's directory."""
-        if self._pinned is not None:
-            close_quietly(self._fs, self._pinned.fd)
-            self._pinned = None
-        if self._directory is not None:
-            self._directory.close()
-            self._directory = None
+        with self._lock:
+            self._pin(None, None)
+
+    def _pin(self, pinned: Pinned[T] | None, directory: TeamDirectory | None) -> None:
+        """Hold these open from here on, and no longer what was held before.
+
+        That is forgotten before it is closed: whoever is interrupted in between leaves a descriptor open, and
+        nobody closes its number once more, which may be another file's by then.
+        """
+        before, self._pinned = self._pinned, pinned
+        then, self._directory = self._directory, directory
+        if before is not None:
+            close_quietly(self._fs, before.fd)
+        if then is not None:
+            then.close()
 
     def _refresh(self) -> Version[T]:
         """The installed record, read anew only where it is another file."""
@@ -110,8 +126,7 @@ class Reader(Generic[T]):
             if self._is_another(team):
                 self._shown = None  # nothing of the old team of that name is carried over
             opened.pop_all()
-        self.close()
-        self._pinned, self._directory = pinned, team
+        self._pin(pinned, team)
         return pinned.version
 
     def _is_another(self, team: TeamDirectory) -> bool:

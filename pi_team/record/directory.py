@@ -100,10 +100,11 @@ class TeamDirectory:
 
     def close(self) -> None:
         """Close the descriptors."""
-        for fd in (self.revisions_fd, self.fd):
-            if fd >= 0:
-                close_quietly(self.fs, fd)
-        self.fd = self.revisions_fd = -1
+        revisions_fd, self.revisions_fd = self.revisions_fd, -1
+        fd, self.fd = self.fd, -1  # forgotten first: closed again, their numbers may be another file's
+        for each in (revisions_fd, fd):
+            if each >= 0:
+                close_quietly(self.fs, each)
 
     def __enter__(self) -> Self:
         return self

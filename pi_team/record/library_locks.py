@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from pi_team.clocks import Clock
 
+_warning = threading.RLock()
+"""Which warnings are told is of the whole process: two threads that change it by turns leave it changed."""
+
 
 class LibraryLocks:
     """The library's locks in one directory, for one process.
@@ -74,7 +77,11 @@ class LibraryLocks:
         except Timeout:
             self._remove_stranded(team, locks_fd)
             return None
-        self._learn_text(team, locks_fd)
+        try:
+            self._learn_text(team, locks_fd)
+        except BaseException:
+            _release(lock)  # an interrupt: the lock would be in everybody's way for its lifetime
+            raise
         return partial(_release, lock)
 
     def _remove_stranded(self, team: str, locks_fd: int) -> None:
@@ -112,7 +119,7 @@ class LibraryLocks:
         if key not in known:
             from filelock import SoftFileLock, SoftFileLockLifetimeWarning  # noqa: PLC0415 - 60 ms, writers only
 
-            with warnings.catch_warnings():
+            with _warning, warnings.catch_warnings():
                 # The library warns that an expired lock can overlap its holder; we build on that.
                 warnings.simplefilter("ignore", SoftFileLockLifetimeWarning)
                 path = f"{self._directory}/{stable_lock(team)}"
