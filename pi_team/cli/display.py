@@ -29,30 +29,28 @@ __all__ = [
     "state_of",
 ]
 
-_STATE: Final = Column("STATE", rigid=True)
-_ID: Final = Column("ID", rigid=True)
 MEMBER_COLUMNS: Final = (
     Column("ALIAS"),
     Column("STATUS", rigid=True),
-    Column("JOINED", rigid=True),
-    Column("PID", rigid=True),
-    Column("DIRECTORY"),
+    Column("JOINED", rigid=True, rank=2),
+    Column("PID", rigid=True, rank=3),
+    Column("DIRECTORY", rank=1),
 )
 FLOW_COLUMNS: Final = (
     Column("FROM"),
     Column("OWED BY"),
-    _STATE,
-    Column("SINCE", rigid=True),
-    _ID,
+    Column("STATE", rigid=True, rank=2),
+    Column("SINCE", rigid=True, rank=1),
+    Column("ID", rigid=True, rank=3),
     Column("SUBJECT"),
 )
 MESSAGE_COLUMNS: Final = (
-    Column("TIME", rigid=True),
+    Column("TIME", rigid=True, rank=4),
     Column("FROM"),
     Column("TO"),
-    Column("KIND", rigid=True),
-    _STATE,
-    _ID,
+    Column("KIND", rigid=True, rank=3),
+    Column("STATE", rigid=True, rank=1),
+    Column("ID", rigid=True, rank=2),
     Column("SUBJECT"),
 )
 _HOME: Final = os.path.expanduser("~")

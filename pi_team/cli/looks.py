@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["log", "members", "status", "teams"]
 
-_TEAM_COLUMNS: Final = (Column("TEAM"), Column("MEMBERS", rigid=True), Column("UNRESOLVED", rigid=True))
+_TEAM_COLUMNS: Final = (
+    Column("TEAM"),
+    Column("MEMBERS", rigid=True),
+    Column("UNRESOLVED", rigid=True, rank=1),
+)
 
 
 @click.command(short_help="List the teams.")

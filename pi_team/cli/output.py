@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
-    from rich.table import Table
 
 __all__ = [
     "Cell",
@@ -31,7 +30,6 @@ __all__ = [
     "has_person",
     "is_terminal",
     "paint",
-    "rich_table",
     "styled_status",
     "write",
 ]
@@ -127,10 +125,12 @@ class Column:
     Args:
         title: its header.
         rigid: never narrowed: short by construction, and worthless when cut.
+        rank: 0 for what every terminal has to show; of the others the highest is left out first.
     """
 
     title: str
     rigid: bool = False
+    rank: int = 0
 
 
 class Output:
@@ -175,23 +175,10 @@ class Output:
         if self.as_json:
             return
         if self.terminal:
+            from pi_team.cli.tables import TerminalTable  # noqa: PLC0415 - a pipe starts without rich
+
             with _writing():
-                console(sys.stdout).print(rich_table(columns, rows))
+                console(sys.stdout).print(TerminalTable(columns, rows))
         else:
             for row in rows:
                 write("\t".join(harmless(cell.text, multiline=False) for cell in row), sys.stdout)
-
-
-def rich_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> Table:
-    """The rows as a table that fits whatever width it gets, each row in one line."""
-    from rich.table import Table  # noqa: PLC0415 - a command in a pipe starts without it
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        # Of the columns that may wrap, the widest are narrowed first; the cells themselves do not wrap.
-        table.add_column(column.title, no_wrap=column.rigid)
-    for row in rows:
-        shown = [(harmless(cell.shown or cell.text, multiline=False), cell.style) for cell in row]
-        table.add_row(*(Text(text, style, no_wrap=True, overflow="ellipsis") for text, style in shown))
-    return table

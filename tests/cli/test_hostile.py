@@ -10,7 +10,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from pi_team.cli.output import Cell, Column, rich_table
+from pi_team.cli.output import Cell, Column
+from pi_team.cli.tables import TerminalTable
 from pi_team.domain.model import Report
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def test_a_table_cut_at_any_width_stays_harmless_and_whole() -> None:
     columns = (Column("FROM"), Column("STATE", rigid=True), Column("SUBJECT"))
     for width in (*range(20, 121), 200):
         screen = Console(file=io.StringIO(), width=width, force_terminal=True, color_system="truecolor")
-        screen.print(rich_table(columns, rows))
+        screen.print(TerminalTable(columns, rows))
         shown = screen.file.getvalue()  # type: ignore[attr-defined]
         assert not ACTIVE.search(OURS.sub("", shown)), width
         assert max(map(cell_len, OURS.sub("", shown).splitlines())) <= width
