@@ -137,8 +137,7 @@ class Mailbox(Memberships):
     def snapshot(self, owner: Membership) -> views.Snapshot:
         """What the member sees: roster, messages from or to it, flow. Refuses with MEMBERSHIP_LOST."""
         version = self._engine.read(owner.team)
-        with self._seated(owner) as seat:
-            judge, shown = seat.display(version.value.members)
+        judge, shown = self._seated(owner, lambda seat: seat.display(version.value.members))
         return views.snapshot(version.value, owner, version.revision, judge=judge, shown=shown)
 
     def look(self, team: str) -> views.TeamView:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pi_team.administration import Administration
 from pi_team.domain import operations
@@ -27,10 +27,12 @@ from pi_team.presence import Observer, Process, process_of, this_process
 from pi_team.seats import Seat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from pi_team.domain.model import Judge, Membership, Status, TeamState
     from pi_team.domain.operations import Change, Removal
+
+R = TypeVar("R")
 
 _PERHAPS = (OutcomeUnknown, TeamMoved)
 """What an operation is refused with although it may have taken effect, or take effect later."""
@@ -164,9 +166,12 @@ class Memberships(Administration):
         self._vacate(owner)  # and not where the leave was refused: the member is still there then
 
     def _vacate(self, owner: Membership) -> None:
-        with contextlib.suppress(PiTeamError), self._seated(owner) as seat:
+        def vacate(seat: Seat) -> None:
             seat.forget(owner.alias, owner.token)
             self._unseat(owner)  # before another thread has the seat, and writes the presence anew
+
+        with contextlib.suppress(PiTeamError):
+            self._seated(owner, vacate)
 
     def heartbeat(self, owner: Membership, status: Status) -> None:
         """Say that the member lives; presence only, never the record, never a directory.
@@ -194,20 +199,19 @@ class Memberships(Administration):
 
         Refuses with MEMBER_UNKNOWN, MEMBER_ALIVE, ALIAS_EXISTS, NAME_INVALID and MEMBERSHIP_LOST.
         """
-        myself = actor is not None and actor.alias == alias
+        myself = actor if actor is not None and actor.alias == alias else None
         announced = False
-        if myself and actor is not None:
-            self._seat(actor)  # opened before the locks are held
+        if myself is not None:
+            self._seat(myself)  # opened before the locks are held
 
         def rename(state: TeamState, judge: Judge) -> Change[Membership | None]:
             nonlocal announced
             change = operations.rename_member(
                 state, actor, alias, new, judge=judge, now=self._engine.now(), new_id=new_id
             )
-            if myself and actor is not None and change.refusal is None:
+            if myself is not None and change.refusal is None:
                 announced = True
-                with self._seated(actor) as seat:
-                    seat.write_presence(new, actor.token, seat.status(alias), self._engine.clock.wall())
+                self._announce(myself, new)
             return change
 
         try:
@@ -215,15 +219,29 @@ class Memberships(Administration):
         except PiTeamError as error:
             # What may have taken effect needs it. What was not announced here may be there rightly: the
             # member has that name, or has been renamed to it.
-            if announced and actor is not None and not isinstance(error, _PERHAPS):
-                with contextlib.suppress(PiTeamError), self._seated(actor) as seat:
-                    seat.forget(new, actor.token)
+            if announced and myself is not None and not isinstance(error, _PERHAPS):
+                token = myself.token
+                with contextlib.suppress(PiTeamError):
+                    self._seated(myself, lambda seat: seat.forget(new, token))
             raise
-        if myself and actor is not None and membership is not None:
-            with contextlib.suppress(PiTeamError), self._seated(actor) as seat:
-                seat.forget(alias, actor.token)
-                self._seats[membership] = self._seats.pop(actor)
+        if myself is not None and membership is not None:
+            self._move_seat(myself, membership)
         return membership
+
+    def _announce(self, owner: Membership, new: str) -> None:
+        """Write the member's presence under the alias that it is about to have."""
+        now = self._engine.clock.wall()
+        self._seated(owner, lambda seat: seat.write_presence(new, owner.token, seat.status(owner.alias), now))
+
+    def _move_seat(self, owner: Membership, renamed: Membership) -> None:
+        """Give a member's seat to what it is called now."""
+
+        def move(seat: Seat) -> None:
+            seat.forget(owner.alias, owner.token)
+            self._seats[renamed] = self._seats.pop(owner)
+
+        with contextlib.suppress(PiTeamError):
+            self._seated(owner, move)
 
     def remove_member(self, team: str, alias: str, *, actor: Membership | None = None) -> Removal:
         """Take an offline or dead member out of the roster; what that settled.
@@ -240,15 +258,13 @@ class Memberships(Administration):
 
     # --- seats
 
-    @contextlib.contextmanager
-    def _seated(self, owner: Membership) -> Iterator[Seat]:
-        """The seat of a membership, held by this thread alone. Raises as :meth:`_seat`."""
+    def _seated(self, owner: Membership, use: Callable[[Seat], R]) -> R:
+        """Use the seat of a membership, held by this thread alone. Raises as :meth:`_seat`."""
         while True:
             seat = self._seat(owner)
             with seat.lock:
                 if self._seats.get(owner) is seat:
-                    yield seat
-                    return
+                    return use(seat)
 
     def _seat(self, owner: Membership) -> Seat:
         """The seat of a membership, also of one that another process joined (a helper that restarted).
