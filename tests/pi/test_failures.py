@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -196,3 +197,28 @@ def test_a_terminated_pi_leaves(start_members: StartMembers, crew: Team, model_s
     assert result.report.outcome == "interrupted"
     assert crew.displayed("coder") == "offline"
     assert still_there([helper]) == []
+
+
+def test_a_session_that_cannot_be_written_takes_nothing(
+    start_members: StartMembers, crew: Team, model_server: ModelServer
+) -> None:
+    """It claimed without being able to come back paused, failed the request, and repeated itself."""
+    (coder,) = start_members(coder="fake-2")
+    model_server.script("fake-2", "Hello.")
+    coder.ask("Hello")
+    file = Path(coder.state()["sessionFile"])
+    aside = file.with_suffix(".aside")
+    file.rename(aside)
+    file.mkdir()
+    request = crew.join("boss").send("coder", "Do it")
+    assert coder.tells("cannot be written") == "error"
+    crew.beats("coder", 2)
+    assert crew.message(request).state == "pending"
+    assert not model_server.requests[1:]
+    assert [level for level, _ in coder.notifications].count("error") == 1
+    model_server.script("fake-2", "Done.")
+    file.rmdir()
+    aside.rename(file)
+    assert crew.result_of(request).body == "Done."
+    coder.shows("receiving")
+    assert [entry["paused"] for entry in coder.memberships[-2:]] == ["recovery", None]

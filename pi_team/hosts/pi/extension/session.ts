@@ -12,7 +12,7 @@ import type { AutocompleteItem } from "@earendil-works/pi-tui";
 import { completed, itemsOf, NAMED, usage } from "./commands.ts";
 import { DONE, type Ended, GONE, Helper, type Listener, UNSENT } from "./helper.ts";
 import { extensionVersion, interpreter, MEND } from "./interpreter.ts";
-import { MEMBERSHIP, remembered } from "./membership.ts";
+import { Membership } from "./membership.ts";
 import { within } from "./patience.ts";
 import { type JsonObject, objectOf, PROTOCOL, TeamError, textOf, told } from "./protocol.ts";
 import { Run } from "./run.ts";
@@ -35,6 +35,7 @@ export class TeamSession implements Listener {
   readonly run = new Run();
   readonly #pi: ExtensionAPI;
   readonly #ctx: ExtensionContext;
+  readonly #membership: Membership;
   readonly #turns: Turns;
   readonly #tools: Tools;
   readonly #widget: Widget;
@@ -45,7 +46,6 @@ export class TeamSession implements Listener {
   /** Pi has begun to end the session; and it has ended. */
   #ending = false;
   #closed = false;
-  #entry: JsonObject | undefined;
   /** Why the membership has to be restored once the Python side is there. */
   #restoring: string | undefined;
   #joined = false;
@@ -54,6 +54,7 @@ export class TeamSession implements Listener {
   constructor(pi: ExtensionAPI, ctx: ExtensionContext) {
     this.#pi = pi;
     this.#ctx = ctx;
+    this.#membership = new Membership(pi);
     this.#turns = new Turns(pi, ctx, (why) => this.#notBegun(why));
     this.#tools = new Tools(pi, (name, params) => this.#ask("tool", { name, params }));
     this.#widget = new Widget(ctx);
@@ -63,8 +64,7 @@ export class TeamSession implements Listener {
 
   /** Go on with the membership that this very session has remembered, without keeping Pi waiting. */
   restore(reason: string): void {
-    this.#entry = remembered(this.#ctx);
-    if (this.#entry === undefined) return;
+    if (!this.#membership.restore(this.#ctx)) return;
     this.#restoring = reason;
     this.#background(this.#started());
   }
@@ -161,7 +161,7 @@ export class TeamSession implements Listener {
     if (this.#ending) throw new TeamError("CLOSED", "this session is over");
     switch (method) {
       case "ready":
-        return this.#turns.readiness;
+        return this.#readiness();
       case "deliver":
         return this.#deliver(params);
       case "confirm":
@@ -169,6 +169,16 @@ export class TeamSession implements Listener {
       default:
         throw new TeamError("PROTOCOL", `this extension knows no ${method}`);
     }
+  }
+
+  /** Before a claim the entry to come back with has to be written: until then the session is not ready. */
+  #readiness(): JsonObject {
+    try {
+      if (this.#membership.write()) return this.#turns.readiness;
+    } catch (error) {
+      this.#say("error", told(error));
+    }
+    throw new TeamError("UNWRITTEN", "this session cannot be written");
   }
 
   #deliver(params: JsonObject): JsonObject {
@@ -182,7 +192,7 @@ export class TeamSession implements Listener {
     if (this.#closed) return;
     try {
       if (method === "state") this.#state(params);
-      else if (method === "remember") this.#remember(objectOf(params["entry"]));
+      else if (method === "remember") this.#membership.remember(objectOf(params["entry"]));
       else if (method === "show") this.#show(objectOf(params["entry"]));
       else if (method === "notify") this.#say(textOf(params["level"]), textOf(params["text"]));
       // Anything else is of a later version, and not needed where it is not known.
@@ -279,7 +289,7 @@ export class TeamSession implements Listener {
     const reason = this.#restoring;
     if (reason === undefined) return;
     try {
-      await helper.request("restore", { entry: this.#entry ?? null, reason });
+      await helper.request("restore", { entry: this.#membership.entry ?? null, reason });
     } catch (error) {
       if (error instanceof TeamError && error.code === UNSENT) this.#restoring = undefined; // nor will it be later
       throw error;
@@ -311,11 +321,6 @@ export class TeamSession implements Listener {
     this.#rules = textOf(params["rules"]);
     this.#widget.set(textOf(params["widget"]), textOf(params["state"]));
     this.#tools.set(params["tools"] === true);
-  }
-
-  #remember(entry: JsonObject): void {
-    this.#entry = entry;
-    this.#pi.appendEntry(MEMBERSHIP, entry);
   }
 
   #show(entry: JsonObject): void {
