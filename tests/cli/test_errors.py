@@ -181,11 +181,11 @@ def test_a_question_that_nobody_can_answer_is_exit_2_and_changes_nothing(
     ("line", "code"),
     [
         ("delete nope", "TEAM_UNKNOWN"),
-        ("delete nope --damaged", "TEAM_UNKNOWN"),
-        ("delete Nope", "NAME_INVALID"),
-        ("remove nope al", "TEAM_UNKNOWN"),
+        pytest.param("delete nope --damaged", "TEAM_UNKNOWN", marks=pytest.mark.slow),
+        pytest.param("delete Nope", "NAME_INVALID", marks=pytest.mark.slow),
+        pytest.param("remove nope al", "TEAM_UNKNOWN", marks=pytest.mark.slow),
         ("remove crew nobody", "MEMBER_UNKNOWN"),
-        ("recover nope", "TEAM_UNKNOWN"),
+        pytest.param("recover nope", "TEAM_UNKNOWN", marks=pytest.mark.slow),
     ],
 )
 def test_what_is_not_there_is_said_before_anybody_is_asked(

@@ -91,6 +91,7 @@ def test_an_inbox_that_could_not_be_shown_takes_nothing(line: str, status: int, 
     assert crew.look("crew").members[0].displayed == "offline"
 
 
+@pytest.mark.slow
 def test_an_inbox_that_is_killed_while_it_shows_is_shown_again(crew: Mailbox, spawn: Spawn, run: Run) -> None:
     """More than a pipe holds, so that it stands in the middle of showing until somebody reads."""
     coder = crew.join("crew", "coder")
