@@ -298,14 +298,15 @@ class Relocation(TeamsDirectory):
                 raise refusal from error
 
     def _require_readable(self, directory: TeamDirectory, codec: Codec[T], *, damaged: bool) -> bool:
-        from pi_team.record.recovery import is_lost  # noqa: PLC0415 - as a rule a process deletes no team
+        from pi_team.record import recovery  # noqa: PLC0415 - as a rule a process deletes no team
 
         try:
             self._publisher.read(directory, codec)
         except (*_UNREADABLE, StorageError) as error:
-            if isinstance(error, StorageError) and not is_lost(error):
+            lost = recovery.is_lost(error)
+            if isinstance(error, StorageError) and not lost:
                 raise  # that passes or can be mended, and then the members can be asked for
-            if damaged:
+            if damaged and (not lost or recovery.stays_lost(self._publisher, directory, codec)):
                 return False
             error.hint = f"{error.hint} To give it up for good: pi-team delete {directory.name} --damaged"
             raise

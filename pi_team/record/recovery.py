@@ -122,6 +122,17 @@ def is_lost(error: PiTeamError) -> bool:
     return isinstance(error.__cause__, OSError) and error.__cause__.errno in _LOST
 
 
+def stays_lost(publisher: Publisher, team: TeamDirectory, codec: Codec[T]) -> bool:
+    """Whether a record whose content was lost a moment ago still is. Raises as a read, but for that."""
+    try:
+        publisher.read(team, codec)
+    except StorageError as error:
+        if is_lost(error):
+            return True
+        raise
+    return False
+
+
 def recover(
     publisher: Publisher, team: TeamDirectory, codec: Codec[T], former: Codec[T], revision: int | None
 ) -> Version[T]:
@@ -154,7 +165,7 @@ def recover(
     except StorageError as error:
         if not is_lost(error):
             raise
-        if revision is None:
+        if revision is None or not stays_lost(publisher, team, codec):
             error.hint = f"{error.hint} If it stays so, name the revision to go back to with --revision."
             raise
         return _replace(publisher, team, former, reports, revision)

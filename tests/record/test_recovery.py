@@ -355,6 +355,20 @@ def test_record_whose_read_fails_for_now_is_not_replaced(world: World, code: int
     assert world.photograph() == before
 
 
+def test_record_whose_read_fails_once_is_not_replaced(world: World) -> None:
+    """The device failed for a moment: a good record would be replaced, and taken for a damaged one."""
+    world.plant(3)
+    before = world.photograph()
+    writer = world.writer()
+    writer.fs.at("read", "state.json").fail(errno.EIO)
+    with pytest.raises(StorageError) as refused:
+        recover(writer, 2)
+    assert refused.value.retryable
+    assert world.photograph() == before
+    assert recover(writer, 2).revision == 4
+    assert evidence(world) == {}
+
+
 # --- what has no second name ----------------------------------------------------------------------
 
 
