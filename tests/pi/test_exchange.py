@@ -183,3 +183,24 @@ def test_a_pi_that_joined_nothing_is_as_without_the_extension(
     assert with_it.widgets == {}
     assert with_it.entries("pi-team") == with_it.memberships == with_it.notifications == []
     assert not (pi_home.agent / "teams").exists()
+
+
+def test_files_are_reported_under_the_names_that_pi_gave_them(
+    start_members: StartMembers, crew: Team, model_server: ModelServer, pi_home: PiHome
+) -> None:
+    """A path with another kind of space, or a URL, was reported as a file that does not exist."""
+    start_members(coder="fake-2")
+    paths = [
+        "with\u00a0no break.txt",
+        "@with\u202fnarrow\u3000wide.txt",
+        "\u2009thin.txt",
+        "~/home\u2003.txt",
+        f"file://{pi_home.work}/percent%20sign.txt",
+    ]
+    writes = [Call("write", {"path": path, "content": "x"}) for path in paths]
+    model_server.script("fake-2", Reply(*writes), "Written.")
+    report = crew.result_of(crew.join("boss").send("coder", "Write them")).report
+    assert report is not None
+    there = [*pi_home.work.glob("*.txt"), *pi_home.user.glob("*.txt")]
+    assert len(there) == len(paths)
+    assert sorted(report.files) == sorted(map(str, there))

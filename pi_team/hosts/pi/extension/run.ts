@@ -2,11 +2,15 @@
 
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { JsonObject } from "./protocol.ts";
 
 /** Far above what the Python side keeps of a text or an error; and with the files both fit into a line of any kind. */
 const TEXT_CHARACTERS = 20_000;
 const FILES_BYTES = 700_000;
+
+/** What Pi's file tools take for a space in a path, as models write it. */
+const SPACES = /[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g;
 
 /** The parts of an assistant's message that matter here. */
 interface AssistantMessage {
@@ -52,9 +56,7 @@ export class Run {
   /** A tool has changed a file; the path is the tool's argument. */
   changed(path: unknown, cwd: string): void {
     if (typeof path !== "string") return;
-    const named = path.startsWith("@") ? path.slice(1) : path;
-    const home = named === "~" || named.startsWith("~/");
-    const file = home ? join(homedir(), named.slice(1)) : resolve(cwd, named);
+    const file = resolved(path, cwd);
     const bytes = this.#filesBytes + Buffer.byteLength(JSON.stringify(file)) + 1;
     if (this.#files.has(file) || bytes > FILES_BYTES) return;
     this.#files.add(file);
@@ -68,4 +70,12 @@ export class Run {
     const error = this.#error === undefined ? {} : { error: this.#error };
     return { text: this.#text, stop, ...error, files: this.files };
   }
+}
+
+/** The absolute path of what a file tool was given, as Pi's tools resolve it. */
+function resolved(path: string, cwd: string): string {
+  const spaced = path.replace(SPACES, " ");
+  const named = spaced.startsWith("@") ? spaced.slice(1) : spaced;
+  if (named === "~" || named.startsWith("~/")) return join(homedir(), named.slice(1));
+  return resolve(cwd, named.startsWith("file://") ? fileURLToPath(named) : named);
 }
