@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pi_team.doctor import Finding
     from pi_team.domain.model import TeamState
     from pi_team.record.directory import TeamDirectory
+    from pi_team.record.locks import Patience
     from pi_team.record.recovery import SlotReport
 
 
@@ -47,14 +48,14 @@ class Administration:
     def rename_team(self, team: str, new: str) -> None:
         """Rename a team in which nobody is alive; repeat it to complete one that was cut in half."""
 
-        def rename(terms: Terms[TeamState]) -> None:
+        def rename(terms: Terms[TeamState], patience: Patience) -> None:
             self._engine.store.rename(
                 team,
                 new,
                 before=terms,
                 after=TeamCodec(new),
                 retitle=lambda state: operations.retitle(state, new),
-                patience=self._engine.new_patience(),
+                patience=patience,
             )
 
         self._vacated(team, rename)
@@ -63,14 +64,17 @@ class Administration:
         """Delete a team in which nobody is alive; with `damaged` also one whose record cannot be read."""
         self._vacated(
             team,
-            lambda terms: self._engine.store.delete(
-                team, terms=terms, damaged=damaged, patience=self._engine.new_patience()
+            lambda terms, patience: self._engine.store.delete(
+                team, terms=terms, damaged=damaged, patience=patience
             ),
         )
         self._engine.leftovers.sweep_directory()
 
-    def _vacated(self, team: str, act: Callable[[Terms[TeamState]], None]) -> None:
-        """Run a rename or a deletion, once more after watching those who could not be judged."""
+    def _vacated(self, team: str, act: Callable[[Terms[TeamState], Patience], None]) -> None:
+        """Run a rename or a deletion, once more after watching those who could not be judged.
+
+        Both have one patience: a session's heartbeats wait for them.
+        """
         observer = self._engine.new_observer()
         undecided: tuple[Any, ...] = ()
 
@@ -83,14 +87,19 @@ class Administration:
             return change.state, change.refusal
 
         terms = Terms(TeamCodec(team), vacate)
+        patience = self._engine.new_patience()
         try:
-            act(terms)
+            act(terms, patience)
         except PiTeamError:
             if not undecided:
                 raise
-            with self._engine.store.open(team) as directory, PresenceDirectory(directory) as presence:
+            with (
+                patience.aside(),
+                self._engine.store.open(team) as directory,
+                PresenceDirectory(directory) as presence,
+            ):
                 observer.watch(presence, undecided)
-            act(terms)
+            act(terms, patience)
 
     def doctor(self, team: str | None = None) -> list[Finding]:
         """What is wrong in the teams directory and in one or every team; changes nothing."""

@@ -121,15 +121,24 @@ class Engine:
             PiTeamError: the operation's refusal, or an error of the publication.
         """
         judging = observer or self.new_observer()
-        change, undecided = self._publish(team, operation, judging)
+        patience = self.new_patience()
+        change, undecided = self._publish(team, operation, judging, patience)
         if change.refusal is not None and undecided and observer is None:
-            with self.store.open(team) as directory, PresenceDirectory(directory) as presence:
+            with (
+                patience.aside(),
+                self.store.open(team) as directory,
+                PresenceDirectory(directory) as presence,
+            ):
                 judging.watch(presence, undecided)
-            change, _ = self._publish(team, operation, judging)
+            change, _ = self._publish(team, operation, judging, patience)
         return change.unwrap()
 
     def _publish(
-        self, team: str, operation: Callable[[TeamState, Judge], Change[R]], observer: Observer
+        self,
+        team: str,
+        operation: Callable[[TeamState, Judge], Change[R]],
+        observer: Observer,
+        patience: Patience,
     ) -> tuple[Change[R], tuple[Any, ...]]:
         """One publication; the change that took effect, and the members that could not be judged."""
         opened: list[TeamDirectory] = []
@@ -146,7 +155,7 @@ class Engine:
             result[:] = [(change, hearing.undecided)]
             return change.state
 
-        self.publisher.publish(open_directory, self._codec(team), apply, self.new_patience())
+        self.publisher.publish(open_directory, self._codec(team), apply, patience)
         return result[0]
 
     def read(self, team: str) -> Version[TeamState]:

@@ -70,6 +70,15 @@ class Patience:
         """Seconds since the operation began."""
         return self._clock.monotonic() - self._start
 
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is done within waits for no lock, and does not count."""
+        began = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            self._start += self._clock.monotonic() - began
+
     def wait(self, reason: str, interval: float = LOCK_POLL_INTERVAL) -> None:
         """Sleep for about `interval` seconds, at random, so that waiters do not move in step.
 
