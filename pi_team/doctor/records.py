@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
 from typing import TYPE_CHECKING, Final
 
@@ -36,7 +37,6 @@ from pi_team.record.reading import decode_version, read_envelope, read_slot, slo
 from pi_team.record.recovery import history, is_lost, obstacles
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Generator, Iterator
 
     from pi_team.clocks import Clock
@@ -228,6 +228,8 @@ class RecordExamination:
 
     def _safe(self, status: os.stat_result, path: str) -> str:
         """The command that makes an end of an unsafe slot; what may be of use is kept."""
+        if status.st_uid != os.geteuid():
+            return ""  # its owner can give it back, with the newest changes
         if stat.S_ISLNK(status.st_mode):
             return removal(status, path)
         mode = "" if stat.S_ISDIR(status.st_mode) else closing(status, path, RECORD_BYTES)

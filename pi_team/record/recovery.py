@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import stat
 import uuid
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import attrs
 
@@ -39,9 +40,6 @@ from pi_team.record.reading import (
     slot_name,
     slot_number,
 )
-
-if TYPE_CHECKING:
-    import os
 
 T = TypeVar("T")
 
@@ -280,9 +278,10 @@ def _keep_evidence(team: TeamDirectory, record: os.stat_result, slot: int) -> bo
     """Give the damaged record a second name that survives a power cut, unless it has one already.
 
     Returns:
-        Whether it was moved there instead, since a directory has no second name.
+        Whether it was moved there instead: a directory has no second name, nor need somebody else's file get
+        one.
     """
-    moved = stat.S_ISDIR(record.st_mode)
+    moved = stat.S_ISDIR(record.st_mode) or record.st_uid != os.geteuid()
     kept = [name for name in team.fs.listdir(team.fd) if name.startswith(EVIDENCE_PREFIX)]
     if moved:
         _move_aside(team, record, slot)

@@ -17,11 +17,12 @@ import evidence
 from faults import ABOVE, AT, BELOW, FAULTS, OPTIONS, RECORD, opened_to_others, rewritten, seal, written
 from grounds import ground
 from interposition import InterposedFileSystem
-from pi_team.errors import TeamMoved, TeamUnknown
+from pi_team.errors import RecordUnsafe, TeamMoved, TeamUnknown
 from pi_team.mailbox import Mailbox
 from trials import shell
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from nursery import Nursery
@@ -157,6 +158,28 @@ def test_unread_slot_above_a_record_that_is_lost(nursery: Nursery, tmp_path: Pat
     )
     assert "pi-team recover crew --revision 18 gives it up" in record["message"]
     assert not (field.path / ABOVE).exists()
+
+
+def test_revision_that_another_user_wrote(nursery: Nursery, tmp_path: Path) -> None:
+    """Somebody sent as the superuser: the newest changes are in a file that only its owner can give back."""
+    field = ground(tmp_path)
+    written(RECORD, None)(field, nursery)
+
+    def foreign(perform: Callable[[], os.stat_result]) -> os.stat_result:
+        fields = list(perform())
+        fields[4] += 1
+        return os.stat_result(fields)
+
+    port = InterposedFileSystem()
+    for method in ("stat", "fstat"):
+        port.at(method, "19.json").always().action = foreign
+    with Mailbox(field.path, filesystem=port) as mailbox:
+        slot, record = mailbox.doctor()
+        assert (slot.path, slot.code, slot.command) == (str(field.path / AT), "RECORD_UNSAFE", "")
+        assert "belongs to user" in slot.message
+        assert (record.code, record.command) == ("RECORD_MISSING", "")
+        with pytest.raises(RecordUnsafe):
+            mailbox.recover("crew")
 
 
 def test_history_that_cannot_be_listed_hides_no_other_team(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cut_short import each_call
-from interposition import CHANGING, REFUSALS, Killed, Sleeper
+from interposition import CHANGING, REFUSALS, Killed, Sleeper, UnsyncedFileSystem
 from pi_team.errors import (
     OutcomeUnknown,
     PiTeamError,
@@ -25,6 +25,7 @@ from pi_team.errors import (
 from pi_team.limits import REVISION_MAX
 from pi_team.record import recovery
 from pi_team.record.attempt import Conflict
+from pi_team.record.filesystem import OsFileSystem
 from worlds import (
     Items,
     ListCodec,
@@ -381,6 +382,29 @@ def test_directory_in_place_of_the_record(world: World) -> None:
     (kept,) = (name for name in os.listdir(world.team()) if name.startswith("state.json.damaged-4-"))
     assert read(os.path.join(world.team(), kept, "kept")) == b"kept"
     assert world.writer().append("next").revision == 5
+
+
+def test_record_of_another_user(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Systems refuse a second name for somebody else's file, and let the owner of the directory move it."""
+    damaged(world, b"theirs")
+    theirs = os.stat(world.record()).st_ino
+
+    def foreign(status: os.stat_result) -> os.stat_result:
+        fields = list(status)
+        fields[4] += status.st_ino == theirs
+        return os.stat_result(fields)
+
+    def link(_: object, source: str, source_fd: int, target: str, target_fd: int) -> None:
+        if os.stat(source, dir_fd=source_fd).st_ino == theirs:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        os.link(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd)
+
+    system = UnsyncedFileSystem()
+    monkeypatch.setattr(UnsyncedFileSystem, "fstat", lambda _, fd: foreign(os.fstat(fd)))
+    monkeypatch.setattr(UnsyncedFileSystem, "stat", lambda _, *at: foreign(OsFileSystem.stat(system, *at)))
+    monkeypatch.setattr(UnsyncedFileSystem, "link", link)
+    assert recover(world.writer()).value == planted_items(3)
+    assert list(evidence(world).values()) == [b"theirs"]
 
 
 @pytest.mark.parametrize("fault", ["fail", "kill", "kill_after"])
