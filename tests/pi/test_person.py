@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from pi_host.model_server import Call, Reply
@@ -271,4 +272,25 @@ def test_peer_text_is_no_command(
         assert f"\n{text}\n" in asked.last
         assert "xyzzy" not in asked.context
     assert not (pi_home.work / "ran").exists()
+    coder.shows("receiving")
+
+
+def test_a_persons_shell_command_is_waited_for(
+    start_members: StartMembers, crew: Team, model_server: ModelServer, pi_home: PiHome
+) -> None:
+    """A turn of the team began beside what the person's own command was doing to the same files."""
+    (coder,) = start_members(coder="fake-2")
+    ended = pi_home.work / "ended"
+    os.mkfifo(ended)
+    boss = crew.join("boss")
+    command = coder.send("bash", command="echo begun; cat ended")
+    coder.until("bash_execution_update")
+    request = boss.send("coder", "Do it")
+    coder.shows("1 pending")
+    crew.beats("coder", 2)
+    assert crew.message(request).state == "pending"
+    model_server.script("fake-2", "Done.")
+    ended.write_text("x")
+    coder.response(command)
+    assert crew.result_of(request).body == "Done."
     coder.shows("receiving")

@@ -53,7 +53,7 @@ export default function piTeam(pi: ExtensionAPI): void {
   pi.on("input", ({ source }) => {
     if (source !== "extension") session?.typed();
   });
-  pi.on("user_bash", () => session?.isThere());
+  pi.on("user_bash", () => session?.shellBegun());
   pi.on("ui_prompt_start", () => session?.promptOpened());
   pi.on("ui_prompt_end", () => session?.promptClosed());
   pi.on("before_agent_start", (event) => {

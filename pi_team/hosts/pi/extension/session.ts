@@ -90,11 +90,16 @@ export class TeamSession implements Listener {
   /** A person has submitted something; until the agent starts on it, nothing else may begin. */
   typed(): void {
     this.#turns.submitted();
-    this.isThere();
+    this.#isThere();
   }
 
-  /** A person is there: by what they have submitted, or by a shell command (`!…`), which begins no run. */
-  isThere(): void {
+  /** A person has begun a shell command (`!…`), which begins no run; nor may anything else while it runs. */
+  shellBegun(): void {
+    this.#turns.shellBegun();
+    this.#isThere();
+  }
+
+  #isThere(): void {
     if (this.#turns.takesOver()) this.#tell("typed", { files: this.run.files });
   }
 

@@ -2,6 +2,7 @@
 
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { type JsonObject, objectOf, textOf } from "./protocol.ts";
+import { ShellCommands } from "./shell.ts";
 import { DELIVERED } from "./views.ts";
 
 /** Milliseconds within which the agent begins with what a person has submitted, if it does at all. */
@@ -52,6 +53,7 @@ export class Turns {
   readonly #pi: ExtensionAPI;
   readonly #ctx: ExtensionContext;
   readonly #notBegun: (why: string) => void;
+  readonly #commands: ShellCommands;
   #delivery: Delivery | undefined;
   /** A person has acted while the delivery was deferred; and did so in a run of which it is not known whose it is. */
   #visited = false;
@@ -66,6 +68,7 @@ export class Turns {
     this.#pi = pi;
     this.#ctx = ctx;
     this.#notBegun = notBegun;
+    this.#commands = new ShellCommands(ctx);
   }
 
   get readiness(): Readiness {
@@ -73,7 +76,7 @@ export class Turns {
       model: isKnown(this.#ctx),
       idle: this.#ctx.isIdle() && !this.#unsettled && this.#delivery === undefined,
       queued: this.#ctx.hasPendingMessages(),
-      prompt: this.#prompts > 0 || performance.now() - this.#submitted < SUBMISSION_PATIENCE,
+      prompt: this.#prompts > 0 || this.#isSubmitted || this.#commands.isRunning,
       editorEmpty: this.#ctx.ui.getEditorText() === "",
     };
   }
@@ -84,6 +87,15 @@ export class Turns {
    */
   submitted(): void {
     if (this.#ctx.isIdle()) this.#submitted = performance.now();
+  }
+
+  get #isSubmitted(): boolean {
+    return performance.now() - this.#submitted < SUBMISSION_PATIENCE;
+  }
+
+  /** A person has begun a shell command. */
+  shellBegun(): void {
+    this.#commands.begun();
   }
 
   promptOpened(): void {
