@@ -4,7 +4,9 @@ The record is shared with peers that write it with ``JSON.stringify`` (docs/reco
 "Canonical text"), and a content hash covers the bytes, so that our text has to be the same to the
 byte. Two readers must also agree on whether a text is JSON at all: what Python's reader takes
 beyond the standard (NaN, Infinity, duplicate keys, numbers that no double holds) is refused here,
-and the depth of nesting is bounded by a number and not by the height of the caller's stack.
+and the depth of nesting is bounded by a number and not by the height of the caller's stack. Where that
+leaves too little room to read what is JSON, the interpreter's RecursionError says so: nobody may take the
+text for broken then.
 
 Text is a ``str``; lone surrogates are allowed in it and survive.
 """
@@ -17,6 +19,7 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
+from pi_team import nesting
 from pi_team.limits import JSON_DEPTH
 
 if TYPE_CHECKING:
@@ -93,14 +96,8 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _require_depth(value: JsonValue, left: int) -> None:
-    if not isinstance(value, dict | list):
-        return
-    if left == 0:
-        raise NotJson(f"nested more than {JSON_DEPTH} levels deep")
-    for inner in value.values() if isinstance(value, dict) else value:
-        if type(inner) is dict or type(inner) is list:
-            _require_depth(inner, left - 1)
+def _too_deep() -> NotJson:
+    return NotJson(f"nested more than {JSON_DEPTH} levels deep")
 
 
 class Reader:
@@ -174,15 +171,23 @@ class Reader:
         return self.span().value
 
     def span(self, key: str = "", levels: int = JSON_DEPTH) -> Span:
-        """Read one whole value, nested at most ``levels`` deep, and say where its text is."""
+        """Read one whole value, nested at most ``levels`` deep, and say where its text is.
+
+        Raises RecursionError where the caller's stack leaves no room for that.
+        """
         start = self.position
         try:
             value, end = _DECODER.raw_decode(self.text, start)
         except NotJson:
             raise
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise NotJson(str(error)) from error
-        _require_depth(value, levels)
+        except RecursionError as error:
+            if not nesting.is_text_deeper(self.text, start, levels):
+                raise
+            raise _too_deep() from error
+        if nesting.is_deeper(value, levels):
+            raise _too_deep()
         self.passed(end)
         return Span(key, value, start, end)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from pi_team.json_text import JsonValue, NotJson, Reader, Span, canonical, members_of, parse, well_paired
 from pi_team.limits import JSON_DEPTH
+from stack import with_frames_left
 
 # What Node 20 answers: `JSON.stringify(JSON.parse(text))` for "written", an exception of JSON.parse for
 # "refused", JSON.stringify of doubles with random bits and of decimal fractions for "doubles".
@@ -82,6 +84,32 @@ def test_depth_is_bounded_by_a_number(opening: str, closing: str) -> None:
     for levels in (JSON_DEPTH + 1, 100_000):
         with pytest.raises(NotJson):
             parse(opening * levels + "1" + closing * levels)
+
+
+def test_depth_that_fits_is_no_matter_of_the_stack() -> None:
+    """A host calls deep in its recursion: what is JSON for everybody else is not said to be none."""
+    text = '{"x":[{"subject":"[[\\"{","y":[[{}]]}]}'
+    answers = set()
+    for frames in range(4, 120):
+        try:
+            assert with_frames_left(frames, lambda: parse(text)) == json.loads(text)
+        except RecursionError:
+            answers.add("no stack")
+        else:
+            answers.add("read")
+    assert answers == {"no stack", "read"}
+
+
+@pytest.mark.parametrize("opening", ["[", '{"[":', '[{"":'])
+def test_depth_that_is_too_much_is_found_with_little_stack(opening: str) -> None:
+    """And what nobody takes for JSON is found to be none, or not looked at; never read."""
+    answers = set()
+    for frames in range(4, 200):
+        for levels in (JSON_DEPTH + 1, 5_000):
+            with pytest.raises((NotJson, RecursionError)) as caught:
+                with_frames_left(frames, partial(parse, opening * levels))
+            answers.add(caught.type)
+    assert answers == {NotJson, RecursionError}
 
 
 @given(values)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LAYERS: Final = (
-    {"_version", "clocks", "errors", "limits"},
+    {"_version", "clocks", "errors", "limits", "nesting"},
     {"json_text", "phrases", "text"},
     {"domain", "record"},
     {"former", "presence", "teams", "tree"},
