@@ -8,8 +8,10 @@ members judged then, and anew on each retry; what it answers is true of the revi
 from __future__ import annotations
 
 import os
+import threading
 import uuid
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from pi_team.clocks import Clock, SystemClock
 from pi_team.domain.codec import TeamCodec
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from pi_team.record.reading import Version
 
 R = TypeVar("R")
+
+_OPEN_RECORDS: Final = 24
+"""Teams whose records stay open between two looks, by two descriptors each; some systems give 256 in all."""
 
 
 def new_id() -> str:
@@ -103,6 +108,8 @@ class Engine:
         self.leftovers = Leftovers(self.fs, self.clock, self.path)
         self._codecs: dict[str, TeamCodec] = {}
         self._readers: dict[str, Reader[TeamState]] = {}
+        self._open: OrderedDict[str, None] = OrderedDict()  # the teams whose records are, as they were read
+        self._opening = threading.RLock()
 
     def operate(
         self,
@@ -172,7 +179,19 @@ class Engine:
                 publisher=self.publisher,
             )
             reader = self._readers.setdefault(team, reader)  # another thread may have been faster
+        self._keep_open(team)
         return reader.read()
+
+    def _keep_open(self, team: str) -> None:
+        """Note that a record is read now, and close the one whose turn is longest ago where many are open."""
+        oldest = None
+        with self._opening:
+            self._open[team] = None
+            self._open.move_to_end(team)
+            if len(self._open) > _OPEN_RECORDS:
+                oldest = self._readers.get(self._open.popitem(last=False)[0])
+        if oldest is not None:
+            oldest.close()
 
     def new_observer(self) -> Observer:
         """An observer that has not been there yet."""
@@ -188,8 +207,11 @@ class Engine:
 
     def close(self) -> None:
         """Let go of the pinned records."""
-        for team in list(self._readers):
-            self._readers.pop(team).close()
+        with self._opening:
+            readers, self._readers = self._readers, {}
+            self._open.clear()
+        for reader in readers.values():
+            reader.close()
 
     def _codec(self, team: str) -> TeamCodec:
         codec = self._codecs.get(team)

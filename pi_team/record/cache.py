@@ -22,7 +22,7 @@ from pi_team.record.directory import RECORD, REVISIONS, TeamDirectory
 from pi_team.record.envelope import Damaged
 from pi_team.record.filesystem import FileSystem, close_quietly, exists, same_file, storage_error
 from pi_team.record.locks import Patience
-from pi_team.record.reading import Codec, Pinned, Version, pin_record, slot_name
+from pi_team.record.reading import Codec, Pinned, Version, pin_record, read_slot, slot_name
 
 if TYPE_CHECKING:
     from pi_team.clocks import Clock
@@ -86,7 +86,7 @@ class Reader(Generic[T]):
             return self._show(self._complete())
 
     def close(self) -> None:
-        """Let go of the pinned record and of its team's directory."""
+        """Let go of the pinned record and its team's directory; what was shown is kept for the next read."""
         with self._lock:
             self._pin(None, None)
 
@@ -123,20 +123,31 @@ class Reader(Generic[T]):
             team = opened.enter_context(self._open())
             pinned = pin_record(team, self._codec)
             opened.callback(close_quietly, self._fs, pinned.fd)
-            if self._is_another(team):
+            if self._is_another(team, pinned.version):
                 self._shown = None  # nothing of the old team of that name is carried over
             opened.pop_all()
         self._pin(pinned, team)
         return pinned.version
 
-    def _is_another(self, team: TeamDirectory) -> bool:
-        """Whether it is not the directory of the last read, whose number is not reused while it is open."""
-        if self._directory is None:
-            return False
+    def _is_another(self, team: TeamDirectory, version: Version[T]) -> bool:
+        """Whether it is not the directory of the last read, whose number is not reused while it is open.
+
+        Where it was closed meanwhile, and the record is behind what was shown, the history tells: it holds
+        what was shown, or nobody knows that it is the same team.
+        """
         try:
-            return not same_file(self._fs.fstat(team.fd), self._fs.fstat(self._directory.fd))
+            if self._directory is not None:
+                return not same_file(self._fs.fstat(team.fd), self._fs.fstat(self._directory.fd))
+            shown = self._shown
+            if shown is None or version.revision >= shown.revision:
+                return False
+            with contextlib.suppress(PiTeamError, Damaged):
+                if team.open_history(create=False):
+                    found = read_slot(team, shown.revision)
+                    return found is None or found.identity != shown.previous.identity
         except OSError as error:
             raise storage_error(error, f"cannot look at team {self._team}") from error
+        return True
 
     def _has_pending(self, version: Version[T]) -> bool:
         try:

@@ -198,6 +198,41 @@ def test_team_created_anew_with_the_same_inode_numbers(world: World) -> None:
     kernel.close_pins()
 
 
+def test_team_created_anew_while_the_reader_was_closed(world: World) -> None:
+    """Nothing pins the old directory, and the new one has its number: the history tells them apart."""
+    world.plant(9)
+    kernel = ReusingFileSystem()
+    reader = world.writer("reader", kernel).reader()
+    assert reader.read().revision == 9
+    reader.close()
+    world.replace_team(leave=())
+    assert reader.read().value == ("new",)
+    kernel.close_pins()
+
+
+@pytest.mark.parametrize("spoil", ["", "revisions", "revisions/3.json"])
+def test_what_was_shown_stays_while_the_reader_was_closed(world: World, spoil: str) -> None:
+    """An older record was put back meanwhile, as a peer that slept does; nobody can bring it forward.
+
+    Where the history does not say that it is the same team, the record speaks for itself.
+    """
+    world.plant(3)
+    writer = world.writer()
+    reader = writer.reader()
+    assert reader.read().revision == 3
+    reader.close()
+    os.unlink(world.record())
+    os.link(world.slot(2), world.record())
+    make_read_only(writer)
+    writer.fs.at("fsync").fail(errno.EIO).always()
+    if spoil:
+        os.chmod(os.path.join(world.team(), spoil), 0o755)
+    for _ in range(2):
+        assert reader.read().revision == (2 if spoil else 3)
+    reader.close()
+    assert writer.fs.open_names == {}
+
+
 def test_number_of_a_closed_directory_is_reused(world: World) -> None:
     """Control of the file system above: once nobody holds the old team open, the new one has its number."""
     world.plant(1)
