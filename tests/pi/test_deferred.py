@@ -69,6 +69,23 @@ export default function (pi: ExtensionAPI): void {
 }
 """
 """Takes its time over what a person types while the agent runs."""
+SPOILING: Final = """
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+
+export default function (pi: ExtensionAPI): void {
+  pi.on("before_agent_start", (event) => {
+    const ours = event.messageType === "custom" && event.message.customType !== "lint";
+    if (ours) event.systemPromptOptions.sections["no tag name"] = "x";
+  });
+  pi.registerCommand("lint", {
+    handler: async (_, ctx) => {
+      pi.sendMessage({ customType: "lint", content: "Mend my file", display: true }, { triggerTurn: true });
+      await ctx.waitForIdle();
+    },
+  });
+}
+"""
+"""Makes that Pi cannot prepare a turn which a teammate's message starts; and begins others."""
 UNSTARTED: Final = 3
 """Seconds after which a turn that Pi has not deferred counts as not begun."""
 
@@ -254,3 +271,26 @@ def test_a_request_that_got_into_a_persons_turn_has_failed(
     assert "that was not begun for it" in report.body
     assert "For" not in report.body
     quiet(coder, lambda: [level for level, _ in coder.notifications if level == "error"] == [])
+
+
+@pytest.mark.parametrize("next_run", ["a person's", "another extension's"])
+def test_a_run_after_one_that_pi_could_not_prepare_is_not_the_teams(
+    start_team_pi: StartTeamPi, crew: Team, model_server: ModelServer, go_on: Goes, next_run: str
+) -> None:
+    """The answer to what came next, before it was clear that nothing had begun, went to the teammate."""
+    coder = start_team_pi(model="fake-2", extensions=go_on.extensions(spoiling=SPOILING))
+    coder.team("join crew coder")
+    mark = coder.mark()
+    request = crew.join("boss").send("coder", "Do it")
+    coder.until("extension_error", after=mark)
+    model_server.script("fake-2", "Private.")
+    if next_run == "a person's":
+        assert coder.ask("Something of mine") == "Private."
+    else:
+        coder.ask("/lint")
+    report = crew.result_of(request).report
+    assert report is not None
+    assert report.outcome == "failed"
+    assert "did not start" in report.body
+    assert "Private" not in report.body
+    coder.shows("receiving")

@@ -40,7 +40,7 @@ export interface Readiness extends JsonObject {
 interface Delivery {
   /** Stands in the message too: by it the run is known. */
   readonly id: string;
-  stage: "deferred" | "preparing" | "begun";
+  stage: "deferred" | "preparing" | "running";
 }
 
 /**
@@ -107,10 +107,11 @@ export class Turns {
   }
 
   /**
-   * A person is there; whether that takes over what was delivered, if anything was. A run that Pi has put off
-   * comes after what the person began, and is none of theirs.
+   * A person is there; whether that takes over what was delivered, if anything was. A run that Pi has deferred
+   * comes after what the person began, and is none of theirs; one that Pi could not prepare has failed before.
    */
   takesOver(): boolean {
+    if (this.#delivery?.stage === "preparing" && this.#ctx.isIdle()) this.#giveUp(UNSTARTED);
     if (this.#delivery?.stage !== "deferred") return true;
     this.#visited = true;
     this.#meddled ||= !this.#ctx.isIdle();
@@ -139,7 +140,7 @@ export class Turns {
     // What was queued for a run before and stayed in the queue goes into this one.
     const overtaken = delivery.stage === "deferred" && (this.#meddled || this.#ctx.hasPendingMessages());
     if (overtaken) this.#visited = false;
-    delivery.stage = "begun";
+    delivery.stage = "preparing";
     this.#meddled = false;
     this.#watchUntilRunning();
     return overtaken ? "overtaken" : "team";
@@ -170,7 +171,9 @@ export class Turns {
   /** The agent runs, so that Pi will tell when it settles. */
   running(): void {
     this.#unsettled = true;
-    if (this.#delivery?.stage === "begun") this.#unwatch();
+    if (this.#delivery?.stage !== "preparing") return;
+    this.#delivery.stage = "running";
+    this.#unwatch();
   }
 
   /** A message is in the context: one that was deferred may have got into a run that somebody else began. */
@@ -188,7 +191,7 @@ export class Turns {
   settled(): boolean {
     this.#unsettled = false;
     this.#meddled = false;
-    if (this.#delivery !== undefined && this.#delivery.stage !== "begun") return false;
+    if (this.#delivery !== undefined && this.#delivery.stage !== "running") return false;
     this.abandon();
     return true;
   }
