@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from pi_team.domain import operations, views
 from pi_team.engine import Engine, Options, new_id
+from pi_team.errors import MembershipLost
 from pi_team.memberships import Memberships
 from pi_team.presence import Observer, this_process
 from pi_team.seats import Seat
@@ -138,18 +139,22 @@ class Mailbox(Memberships):
         """What the member sees: roster, messages from or to it, flow. Refuses with MEMBERSHIP_LOST."""
         version = self._engine.read(owner.team)
         judge, shown = self._seated(owner, lambda seat: seat.display(version.value.members))
-        return views.snapshot(version.value, owner, version.revision, judge=judge, shown=shown)
+        try:
+            return views.snapshot(version.value, owner, version.revision, judge=judge, shown=shown)
+        except MembershipLost:
+            self._unseat(owner)
+            raise
 
     def look(self, team: str) -> views.TeamView:
         """The whole team, for somebody who need not be a member."""
         version = self._engine.read(team)
         observer = self._onlookers.setdefault(team, self._engine.new_observer())
-        with self._engine.store.open(team) as directory:
-            onlooker = Seat(directory, this_process(), observer)
+        onlooker = Seat(self._engine.store.open(team), this_process(), observer)
+        try:
             judge, shown = onlooker.display(version.value.members)
-            view = views.look(version.value, version.revision, judge=judge, shown=shown)
-            onlooker.presence.close()
-        return view
+            return views.look(version.value, version.revision, judge=judge, shown=shown)
+        finally:
+            onlooker.close()
 
     def changes(self, team: str) -> Changes:
         """Watches a team for changes of its record; to be closed. Refuses with TEAM_UNKNOWN."""

@@ -89,6 +89,7 @@ class Memberships(Administration):
 
         Refuses with NAME_INVALID, TEAM_UNKNOWN, ALIAS_ALIVE and LIMIT_*.
         """
+        before = [owner for owner in list(self._seats) if (owner.team, owner.alias) == (team, alias)]
         seat = Seat(self._engine.store.open(team), process or this_process(), self._engine.new_observer())
         try:
             self._engine.leftovers.sweep_team(seat.directory)
@@ -98,6 +99,8 @@ class Memberships(Administration):
             seat.close()
             raise
         self._seats[membership] = seat
+        for owner in before:  # who had the alias until this join took it
+            self._unseat(owner)
         return membership
 
     def _take_alias(self, seat: Seat, alias: str, session: str, cwd: str, wait: float) -> Membership:
@@ -190,7 +193,11 @@ class Memberships(Administration):
                     return
 
     def _require_current(self, owner: Membership) -> None:
-        operations.require_owner(self._engine.read(owner.team).value, owner)
+        try:
+            operations.require_owner(self._engine.read(owner.team).value, owner)
+        except MembershipLost:
+            self._unseat(owner)
+            raise
 
     def rename_member(
         self, team: str, alias: str, new: str, *, actor: Membership | None = None
@@ -223,6 +230,8 @@ class Memberships(Administration):
                 token = myself.token
                 with contextlib.suppress(PiTeamError):
                     self._seated(myself, lambda seat: seat.forget(new, token))
+            if myself is not None and isinstance(error, MembershipLost):
+                self._unseat(myself)
             raise
         if myself is not None and membership is not None:
             self._move_seat(myself, membership)
@@ -273,11 +282,12 @@ class Memberships(Administration):
         """
         seat = self._seats.get(owner)
         if seat is None:
+            process = self._process_of(owner)
             try:
                 directory = self._engine.store.open(owner.team)
             except TeamUnknown as error:
                 raise MembershipLost(f"there is no team {owner.team} any more") from error
-            made = Seat(directory, self._process_of(owner), self._engine.new_observer())
+            made = Seat(directory, process, self._engine.new_observer())
             seat = self._seats.setdefault(owner, made)
             if seat is not made:
                 made.close()  # another thread was faster

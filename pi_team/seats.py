@@ -102,5 +102,7 @@ class Seat:
 
     def close(self) -> None:
         """Let go of the directory."""
-        self.presence.close()
-        self.directory.close()
+        try:
+            self.presence.close()
+        finally:
+            self.directory.close()

@@ -98,10 +98,12 @@ class Reader(Generic[T]):
         """
         before, self._pinned = self._pinned, pinned
         then, self._directory = self._directory, directory
-        if before is not None:
-            close_quietly(self._fs, before.fd)
-        if then is not None:
-            then.close()
+        try:
+            if before is not None:
+                close_quietly(self._fs, before.fd)
+        finally:
+            if then is not None:
+                then.close()
 
     def _refresh(self) -> Version[T]:
         """The installed record, read anew only where it is another file."""

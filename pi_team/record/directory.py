@@ -59,6 +59,9 @@ class TeamDirectory:
             raise TeamUnknown(f"there is no team {name} in {path}") from error
         except OSError as error:
             raise storage_error(error, f"cannot open {self._full}") from error
+        except BaseException:
+            self.close()  # an interrupt: nobody has this to close it
+            raise
 
     @property
     def _full(self) -> str:
@@ -102,9 +105,12 @@ class TeamDirectory:
         """Close the descriptors."""
         revisions_fd, self.revisions_fd = self.revisions_fd, -1
         fd, self.fd = self.fd, -1  # forgotten first: closed again, their numbers may be another file's
-        for each in (revisions_fd, fd):
-            if each >= 0:
-                close_quietly(self.fs, each)
+        try:
+            if revisions_fd >= 0:
+                close_quietly(self.fs, revisions_fd)
+        finally:
+            if fd >= 0:
+                close_quietly(self.fs, fd)
 
     def __enter__(self) -> Self:
         return self

@@ -42,9 +42,11 @@ def take_marker(fs: FileSystem, name: str, dir_fd: int, text: bytes) -> Callable
 
     def release() -> None:
         # What was published stays published whatever happens to the lock, which would expire anyway.
-        with contextlib.suppress(OSError):
-            remove_marker(fs, fd, name, dir_fd)
-        close_quietly(fs, fd)
+        try:
+            with contextlib.suppress(OSError):
+                remove_marker(fs, fd, name, dir_fd)
+        finally:
+            close_quietly(fs, fd)
 
     try:
         write_all(fs, fd, text)
