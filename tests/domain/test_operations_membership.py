@@ -55,6 +55,24 @@ def test_what_a_member_brings_is_bounded(crew: Any, values: dict[str, str]) -> N
         crew.do(op.join, **JOIN | values)
 
 
+@pytest.mark.parametrize("key", ["session", "token", "cwd"])
+def test_what_a_member_brings_is_as_the_record_has_it(crew: Any, key: str) -> None:
+    """Two halves of a character are one when the record is read again: the session must know itself in it."""
+    halves, whole = "\ud83d\ude00", "\N{GRINNING FACE}"
+    seat = crew.do(op.join, **JOIN | {key: halves})
+    assert getattr(crew.state.members[0], key) == whole
+    assert crew.do(op.leave, seat) is None
+    longest = CWD_CHARACTERS if key == "cwd" else IDENTIFIER_CHARACTERS
+    crew.do(op.join, **JOIN | {key: halves * longest})
+
+
+def test_a_session_whose_id_has_halves_of_a_character_may_join_again(crew: Any) -> None:
+    """In the same process, however often, as any other."""
+    for token in ("t1", "t2"):
+        seat = crew.do(op.join, **JOIN | {"session": "\ud83d\ude00", "token": token})
+        assert seat.session == "\N{GRINNING FACE}"
+
+
 def test_a_hundred_members_are_the_limit(crew: Any) -> None:
     """The hundred-and-first is refused, while those who are there may come back."""
     crew.join(*[f"a{number}" for number in range(MEMBERS)])

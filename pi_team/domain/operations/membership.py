@@ -25,6 +25,7 @@ from pi_team.domain.operations.settlement import (
     settle_each,
 )
 from pi_team.errors import AliasAlive, LimitMembers
+from pi_team.json_text import well_paired
 from pi_team.limits import CWD_CHARACTERS, MEMBERS
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def join(
     Refuses with ``NAME_INVALID``, ``LIMIT_IDENTIFIER``, ``LIMIT_MEMBERS`` and ``ALIAS_ALIVE``.
     """
     require_name(alias, "alias")
+    # As the record has them when it is read again, so that a session knows itself in it.
+    session, token, cwd = well_paired(session), well_paired(token), well_paired(cwd)
     require_identifier(session, "session id")
     require_identifier(token, "token")
     require_identifier(cwd, "working directory", CWD_CHARACTERS)
