@@ -48,6 +48,10 @@ _STATUSES: Final = frozenset({"idle", "busy", "paused", "offline"})
 _MILLISECONDS_END: Final = 1e16
 """No clock shows a time beyond it; comparisons with it are false for what is not a number."""
 _HOST_CHARACTERS: Final = 255
+_HOST_BYTES: Final = 2_042
+"""What is left for a host's name beside the longest token."""
+_ESCAPED: Final = 12
+"""Bytes of the longest escape of a character, which is of two surrogates."""
 _attempts: Final = itertools.count()
 
 
@@ -111,13 +115,16 @@ def _unreadable(error: Exception) -> Sighting:
 
 
 def encode(presence: Presence) -> bytes:
-    """A presence as it stands in its file: one line of JSON, ASCII."""
+    """A presence as it stands in its file: one line of JSON, ASCII; a long host's name is cut."""
+    host = presence.host[:_HOST_CHARACTERS]
+    if len(json.dumps(host)) > _HOST_BYTES:
+        host = host[: _HOST_BYTES // _ESCAPED]
     fields = {
         "token": presence.token,
         "status": presence.status,
         "seen": presence.seen,
         "start": presence.start,
-        "host": presence.host[:_HOST_CHARACTERS],
+        "host": host,
         "boot": presence.boot,
         "pidns": presence.pidns,
     }

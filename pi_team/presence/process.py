@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _UNKNOWN: Final = "x"
 _OWNER: Final = re.compile(r"([1-9][0-9]{0,9})-([0-9]{1,20}|x)-([0-9a-f]{32}|x)-([0-9]{1,20}|x)")
+_HIDDEN: Final = (OSError, RuntimeError)
+"""What psutil also raises where /proc is mounted in parts: what it was asked for is not known then."""
 _STAT_BYTES: Final = 1_024
 """The start is within the first 300 bytes of a stat file, whatever the process calls itself."""
 
@@ -108,12 +110,13 @@ def _start_by_psutil(pid: int) -> int | None:
 
     try:
         process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            raise ProcessLookupError(pid)
+        has_exited = process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         raise ProcessLookupError(pid) from None
-    except psutil.AccessDenied:
+    except (psutil.AccessDenied, *_HIDDEN):
         return None
+    if has_exited:
+        raise ProcessLookupError(pid)
     # The public create_time() is corrected for steps of the clock since psutil was imported, so that
     # two observers may read different values. The identity is the kernel's value as it is.
     start = getattr(process, "_ident", (pid, None))[1]
@@ -151,7 +154,7 @@ def pid_exists(pid: int) -> bool:
         return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-    except psutil.AccessDenied:
+    except (psutil.AccessDenied, *_HIDDEN):
         return True
 
 
@@ -247,7 +250,10 @@ def ended_with_boot(process: Process, seen: float) -> bool:
         return False
     import psutil  # noqa: PLC0415 - slow to import, see above
 
-    return seen < psutil.boot_time()
+    try:
+        return seen < psutil.boot_time()
+    except (psutil.Error, *_HIDDEN):
+        return False
 
 
 # --- owners, in the names of private files --------------------------------------------------------

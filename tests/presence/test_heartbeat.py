@@ -108,11 +108,14 @@ def test_the_mode_is_exact(presence: PresenceDirectory, team: Path, umask: int) 
     assert presence.read("lead").presence is not None
 
 
-def test_a_presence_stays_within_its_limit() -> None:
+@pytest.mark.parametrize(
+    ("character", "kept"), [("a", 255), ("\x01", 255), ("\u00e4", 255), ("\ud83d", 255), ("\U0001f600", 170)]
+)
+def test_a_presence_stays_within_its_limit(character: str, kept: int) -> None:
     """A presence that is written is too long to be read."""
-    worst = Presence("\U0001f600" * 128, "offline", 1e15, 2**64, "\u00e4" * 9_000, "f" * 32, "9" * 20)
+    worst = Presence("\U0001f600" * 128, "offline", 1e15, 2**64, character * 9_000, "f" * 32, "9" * 20)
     assert len(encode(worst)) <= PRESENCE_BYTES
-    assert decode(encode(worst)) == attrs.evolve(worst, host=worst.host[:255])
+    assert decode(encode(worst)) == attrs.evolve(worst, host=worst.host[:kept])
 
 
 def test_a_reader_never_sees_half_a_presence(presence: PresenceDirectory, team: Path) -> None:

@@ -376,11 +376,15 @@ def test_a_thread_is_no_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "expected"), [(psutil.NoSuchProcess(1), False), (psutil.AccessDenied(1), True)]
+    ("error", "expected"),
+    [
+        (psutil.NoSuchProcess(1), False),
+        (psutil.AccessDenied(1), True),
+        (FileNotFoundError(2, "no /proc"), True),
+        (RuntimeError("no btime"), True),
+    ],
 )
-def test_what_psutil_may_answer(
-    monkeypatch: pytest.MonkeyPatch, error: psutil.Error, *, expected: bool
-) -> None:
+def test_what_psutil_may_answer(monkeypatch: pytest.MonkeyPatch, error: Exception, *, expected: bool) -> None:
     """A process that exits, or refuses, while it is looked at ends the look with an error."""
 
     def refuse(_pid: int) -> psutil.Process:
@@ -407,6 +411,19 @@ def test_a_process_ended_with_its_boot() -> None:
     assert not ended_with_boot(attrs.evolve(before, host="another"), booted - 1)
     assert not ended_with_boot(attrs.evolve(before, boot=""), booted - 1)
     assert not ended_with_boot(this_process(), booted - 1)
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("no btime"), FileNotFoundError(2, "no /proc"), psutil.AccessDenied()]
+)
+def test_boot_whose_beginning_is_not_told(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sandbox hides parts of /proc: nobody is known to be dead by it, and no operation fails for it."""
+
+    def refuse() -> float:
+        raise error
+
+    monkeypatch.setattr(psutil, "boot_time", refuse)
+    assert not ended_with_boot(attrs.evolve(this_process(), boot="0" * 32), 0.0)
 
 
 # --- owners ---------------------------------------------------------------------------------------
