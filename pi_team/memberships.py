@@ -25,6 +25,7 @@ from pi_team.errors import (
 )
 from pi_team.presence import Observer, Process, process_of, this_process
 from pi_team.seats import Seat
+from pi_team.teams import moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,6 +199,8 @@ class Memberships(Administration):
         except MembershipLost:
             self._unseat(owner)
             raise
+        except TeamUnknown as error:
+            raise moved(owner.team) from error
 
     def rename_member(
         self, team: str, alias: str, new: str, *, actor: Membership | None = None

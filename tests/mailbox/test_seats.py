@@ -9,7 +9,8 @@ import pytest
 
 from interposition import InterposedFileSystem
 from pi_team import Mailbox
-from pi_team.errors import MembershipLost
+from pi_team.errors import MembershipLost, TeamMoved
+from worlds import StillClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,6 +84,21 @@ def test_membership_that_another_process_took_is_let_go(
     with pytest.raises(MembershipLost):
         mailbox.snapshot(owner)
     assert len(fs.open_names) == before
+
+
+@pytest.mark.parametrize("beats", [0, 1], ids=["first", "after a gap"])
+def test_heartbeat_that_looks_for_a_team_that_is_gone(tmp_path: Path, beats: int) -> None:
+    """It looks whether the member is current, and finds no team: it moved, as for any other heartbeat."""
+    clock = StillClock()
+    with Mailbox(tmp_path / "teams", clock=clock) as mailbox:
+        mailbox.create("crew")
+        owner = mailbox.join("crew", "alice")
+        for _ in range(beats):
+            mailbox.heartbeat(owner, "idle")
+        clock.sleep(60)
+        (tmp_path / "teams" / "crew").rename(tmp_path / "teams" / "gone")
+        with pytest.raises(TeamMoved):
+            mailbox.heartbeat(owner, "idle")
 
 
 def interrupt() -> None:
