@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from pi_team.domain.lifecycles import membership_of
 from pi_team.errors import AliasAlive, OutcomeUnknown, PiTeamError, TeamUnknown
 from pi_team.session import entries, wording
 from pi_team.session.effects import Watch
@@ -67,8 +66,13 @@ class Attachment:
         context.remember()
         context.emit(Watch(owner.team))
 
-    def restore(self, value: object) -> None:
-        """Come back as what the host's session kept; nothing where it kept nothing, or another's."""
+    def restore(self, value: object, *, goes_on: bool) -> None:
+        """Come back as what the host's session kept; nothing where it kept nothing, or another's.
+
+        Args:
+            value: the entry, as it was written.
+            goes_on: whether only a helper died, and nobody began the session anew.
+        """
         if value is None:
             return
         try:
@@ -79,9 +83,9 @@ class Attachment:
         if entry is not None and entry.session == self._context.session.id:
             self._context.kept(value)
             self._unrestored = entry
-            self._come_back(entry)
+            self._come_back(entry, turns=entry.turns if goes_on else 0)
 
-    def _come_back(self, entry: Entry) -> None:
+    def _come_back(self, entry: Entry, *, turns: int) -> None:
         context = self._context
         team, alias = entry.team, entry.alias
         try:
@@ -100,7 +104,7 @@ class Attachment:
         except PiTeamError as error:
             context.notify("error", wording.not_restored(team, alias, error))
             return
-        self._attach(owner, entry.paused, entry.turns if self._was_here(member) else 0)
+        self._attach(owner, entry.paused, turns)
         kept = entry.alias if entry.alias != owner.alias else None
         told = wording.rejoined(owner.team, owner.alias, kept)
         if entry.paused == "explicit":
@@ -108,10 +112,6 @@ class Attachment:
         context.notify("info", told)
         if entry.paused == "recovery":
             context.notify("warning", wording.RECOVERY)
-
-    def _was_here(self, member: Member) -> bool:
-        """Whether it has been this process all the time: a helper died, and nobody began the session."""
-        return membership_of(member) == "connected" and member.pid == self._context.session.process.pid
 
     def _find(self, entry: Entry) -> Member | None:
         """The member that the entry means; others of the same session are those that it left earlier.

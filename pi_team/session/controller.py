@@ -114,5 +114,5 @@ class Controller:
     def _restore(self, event: Restore) -> None:
         if not self._context.is_joined:
             self._reception.joined()
-            self._attachment.restore(event.entry)
+            self._attachment.restore(event.entry, goes_on=event.goes_on)
             self._reception.poll()

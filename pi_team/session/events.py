@@ -17,9 +17,15 @@ class Poll:
 
 @attrs.frozen
 class Restore:
-    """The host's session has begun or goes on; what it keeps of a membership, as it was written, or None."""
+    """The host's session has begun, or goes on after a helper that died.
+
+    Attributes:
+        entry: what it keeps of a membership, as it was written, or None.
+        goes_on: whether nobody began it anew.
+    """
 
     entry: object
+    goes_on: bool = False
 
 
 @attrs.frozen

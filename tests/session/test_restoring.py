@@ -115,13 +115,13 @@ def test_a_helper_that_died_between_turns(alice: Host, host: OpenHost) -> None:
     alice.team("send carol Fix the parser")
     first.poll()
     first.settle()
-    second.restore(first.entry)
+    second.restore(first.entry, goes_on=True)
     assert second.state == "receiving"
     alice.team("send carol And the printer")
     second.poll()
     second.settle()
     assert (second.state, second.entry and second.entry["paused"]) == ("paused", None)
-    effects = third.restore(second.entry)
+    effects = third.restore(second.entry, goes_on=True)
     assert "2 automatic turns without you, which is the cap" in notices(effects, "warning")[0]
     alice.team("send carol And the scanner")
     assert of(Deliver, third.poll()) == []
@@ -145,7 +145,7 @@ def test_a_person_between_two_helpers(alice: Host, host: OpenHost, how: str) -> 
         carol.team("resume")
     assert carol.entry["turns"] == 0
     again = host("carol", cap=2)
-    again.restore(carol.entry)
+    again.restore(carol.entry, goes_on=True)
     alice.team("send carol Second")
     again.poll()
     again.settle()
@@ -161,7 +161,7 @@ def test_a_helper_that_died_during_a_review(bob: Host, host: OpenHost) -> None:
     assert carol.delivered is not None
     assert carol.delivered.kind == "review"
     again = host("carol", cap=2)
-    again.restore(carol.entry)
+    again.restore(carol.entry, goes_on=True)
     assert again.delivered is not None
     assert again.delivered.kind == "review"
     again.settle()

@@ -170,9 +170,9 @@ class Host:
         """A person types."""
         return self.tell(Typed(files))
 
-    def restore(self, entry: object) -> list[Effect]:
-        """The session begins with this entry."""
-        return self.tell(Restore(entry))
+    def restore(self, entry: object, *, goes_on: bool = False) -> list[Effect]:
+        """The session begins with this entry, or goes on after a helper that died."""
+        return self.tell(Restore(entry, goes_on))
 
     def tool(self, name: str, **params: Any) -> dict[str, Any]:
         """The model's call of a tool, answered."""

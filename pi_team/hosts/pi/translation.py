@@ -85,7 +85,7 @@ def _settled(_: Identifier, params: Params) -> Event:
 
 
 EVENTS: dict[str, Callable[[Identifier, Params], Event]] = {
-    "restore": lambda _, params: Restore(params.get("entry")),
+    "restore": lambda _, params: Restore(params.get("entry"), params.get("reason") == "helper"),
     "command": lambda call, params: Command(call, text(params, "line")),
     "complete": lambda call, params: Complete(call, text(params, "prefix")),
     "tool": lambda call, params: ToolCall(call, text(params, "name"), params.get("params")),
