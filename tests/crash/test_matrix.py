@@ -103,8 +103,8 @@ def test_call_that_is_added_to_the_port_is_tapped() -> None:
 
 
 def test_second_publication_of_an_operation_is_followed_like_its_first() -> None:
-    """A sweep that first completes what was lost: its own syncs were once taken for those of pruning."""
-    points = campaign.shared().points("sweep", "lost")
+    """A rename that first completes what was lost: its own syncs were once taken for those of pruning."""
+    points = campaign.shared().points("rename myself", "lost")
     synced = [point.step for point in points if point.method == "fsync"]
     assert synced == ["2 help", *(2 * ["4 private file", "6 sync the link"])]
 
