@@ -47,9 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--writers",
         nargs=3,
-        type=int,
+        type=_number,
         metavar=("COUNT", "WRITES", "BOUND"),
-        help="only that many writers, with so many writes each, up to that many preemptions",
+        help="only that many writers, with so many writes each, up to that many preemptions, or `all`",
     )
     parser.add_argument("--control", metavar="NAME", help="only this control, or `all`; a list with `list`")
     options = parser.parse_args(arguments)
@@ -63,12 +63,22 @@ def main(arguments: list[str] | None = None) -> int:
     failed = False
     if options.writers is not None:
         count, writes, bound = options.writers
+        if count is None or writes is None:
+            parser.error("only BOUND may be `all`")
         return int(_explore((scenarios.writers(count, writes, bound=bound),), as_json=options.json))
     if options.control is None:
         wanted = configurations.ORDINARY + (configurations.THOROUGH if options.full else ())
         failed = _explore(wanted, as_json=options.json)
     chosen = [control for control in every if options.control in (None, "all", control.name)]
     return int(_control(chosen, as_json=options.json, stories=options.control is not None) or failed)
+
+
+def _number(word: str) -> int | None:
+    if word == "all":
+        return None
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"{word!r} is neither a number nor `all`")
+    return int(word)
 
 
 def _explore(wanted: tuple[Scenario, ...], *, as_json: bool) -> bool:

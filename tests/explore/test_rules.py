@@ -38,11 +38,26 @@ def test_command_tells_how_a_control_was_caught(capsys: pytest.CaptureFixture[st
     assert '"a until rename .a1.a.tmp -> state.json",' in printed.err
 
 
-def test_command_explores_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    """For auditors: any number of writers and writes, up to any bound."""
-    assert run.main(["--json", "--writers", "2", "1", "1"]) == 0
+@pytest.mark.parametrize(("bound", "schedules"), [("1", 344), ("all", 39_036_472)])
+def test_command_explores_what_is_asked_for(
+    capsys: pytest.CaptureFixture[str], bound: str, schedules: int
+) -> None:
+    """For auditors: any number of writers and writes, up to any bound or without one."""
+    assert run.main(["--json", "--writers", "2", "1", bound]) == 0
     row = json.loads(capsys.readouterr().out)
-    assert (row["configuration"], row["bound"], row["schedules"]) == ("2 writers, 1 each", "1", 344)
+    assert (row["configuration"], row["bound"], row["schedules"]) == ("2 writers, 1 each", bound, schedules)
+
+
+@pytest.mark.parametrize(
+    "words", [("2", "1", "most"), ("all", "1", "1"), ("2", "all", "1"), ("2", "1", "-1")]
+)
+def test_command_says_what_it_cannot_explore(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    """And explores nothing instead."""
+    with pytest.raises(SystemExit):
+        run.main(["--writers", *words])
+    assert "`all`" in capsys.readouterr().err
 
 
 def test_command_fails_where_a_control_is_not_caught(
