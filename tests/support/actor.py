@@ -55,9 +55,9 @@ _COMMAND_BYTES: Final = 65_536
 
 def plain(value: Any) -> Any:
     """An answer as JSON can carry it."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
     if attrs.has(type(value)):
-        if hasattr(value, "to_json"):
-            return value.to_json()
         return attrs.asdict(value, value_serializer=lambda _, __, item: plain(item))
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
