@@ -159,10 +159,11 @@ Send(s, y, kind) ==
         end |-> "none", emitter |-> members[x].address, recipient |-> members[y].address])
   /\ UNCHANGED <<members, session, tokens, addresses, holder>>
 
+\* All that are pending, or those of them that it has displayed by now.
 Notes(s) ==
   LET mine == {i \in Indexes : messages[i].to = Alias(s) /\ Legal(messages[i], "show")} IN
-  /\ Owner(s) /\ Acts(s) /\ mine # {}
-  /\ messages' = Take(messages, mine, "show")
+  /\ Owner(s) /\ Acts(s)
+  /\ \E shown \in SUBSET mine \ {{}} : messages' = Take(messages, shown, "show")
   /\ UNCHANGED <<members, session, tokens, addresses, holder>>
 
 Claim(s, i) ==
