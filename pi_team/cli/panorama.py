@@ -68,7 +68,8 @@ def _first(table: TerminalTable, console: Console, width: int, lines: int) -> li
     rows = min(len(table), lines)
     while rows > 1 and table.part(slice(rows)).height(console, width) >= lines:
         rows -= 1
-    return [table.part(slice(rows)), Text(f"and {len(table) - rows} more", "dim")]
+    left = len(table) - rows
+    return [table.part(slice(rows)), *([Text(f"and {left} more", "dim")] if left else [])]
 
 
 def _last(table: TerminalTable, console: Console, width: int, lines: int) -> TerminalTable:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from pi_team.domain.lifecycles import membership_of
 from pi_team.errors import AliasAlive, OutcomeUnknown, PiTeamError, TeamUnknown
 from pi_team.session import entries, wording
 from pi_team.session.effects import Watch
@@ -191,18 +192,29 @@ class Attachment:
         So it is after a rename of its own whose answer was lost: the token in the roster tells. Raises what
         the mailbox raises.
         """
+        return self._goes_on_as(self._member())
+
+    def _member(self) -> Member | None:
+        """What the roster has for this session's token. Raises what the mailbox raises."""
+        owner = self._context.owner
+        places = self._context.mailbox.look(owner.team).members
+        return next((place.member for place in places if place.member.token == owner.token), None)
+
+    def _goes_on_as(self, member: Member | None) -> bool:
+        """Go on under the alias that the roster has, where it is another one; whether it is."""
         context = self._context
-        owner = context.owner
-        for place in context.mailbox.look(owner.team).members:
-            member = place.member
-            if member.token == owner.token and member.alias != owner.alias:
-                context.rename(attrs.evolve(owner, alias=member.alias))
-                self._heartbeats.beat()
-                return True
-        return False
+        if member is None or member.alias == context.owner.alias:
+            return False
+        context.rename(attrs.evolve(context.owner, alias=member.alias))
+        self._heartbeats.begin()
+        self._heartbeats.beat()
+        return True
 
     def lose(self, error: PiTeamError) -> bool:
-        """Be no member any more, after the mailbox said so; unless it was renamed, or that is not known.
+        """Be no member any more, after the mailbox said so; unless it still is one, or nobody knows.
+
+        A team that somebody moves to rename or delete it, and moves back because a member is alive, looks
+        like one that is gone for that moment.
 
         Returns:
             Whether it was renamed, and goes on under the other alias.
@@ -210,8 +222,11 @@ class Attachment:
         context = self._context
         team = context.owner.team
         try:
-            if self.is_renamed():
+            member = self._member()
+            if self._goes_on_as(member):
                 return True
+            if member is not None and membership_of(member) == "connected":
+                return False  # the next poll goes on
         except GONE:
             pass
         except PiTeamError as trouble:

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from pi_team.cli.output import Cell, Column
+from pi_team.cli.panorama import Panorama
 from pi_team.cli.tables import TerminalTable
 
 if TYPE_CHECKING:
@@ -142,3 +143,12 @@ def test_the_live_view_of_a_narrow_terminal_is_readable_and_not_overfull(
     assert len(lines) <= 30
     assert sum(SENDER[:READABLE] in line for line in lines) >= 3
     assert any(line.startswith("and ") for line in lines)
+
+
+@pytest.mark.parametrize("width", [8, 12, 20, 40])
+def test_a_picture_that_leaves_nothing_out_says_nothing_of_that(width: int, mailbox: Mailbox) -> None:
+    """One member whose block is higher than its share of the screen was followed by "and 0 more"."""
+    mailbox.leave(mailbox.join("crew", SENDER, cwd="/srv/" + "directory/" * 5))
+    screen = Console(file=io.StringIO(), width=width, height=8)
+    screen.print(Panorama(mailbox.look("crew"), 0.0))
+    assert "and 0 more" not in screen.file.getvalue()  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from interposition import REFUSALS
-from pi_team.errors import StorageError
+from pi_team.errors import StorageError, TeamMoved
 from pi_team.session.effects import Deliver, Remember, Show, Watch
 from pi_team.session.events import Confirmed, NotStarted, Shutdown
 from scripted_host import BUSY, READY, notices, of
@@ -440,6 +440,31 @@ def test_a_tool_of_a_team_that_is_gone(alice: Host, bob: Host) -> None:
     shutil.rmtree(alice.mailbox.path + "/crew")
     assert "is no member of the team any more" in bob.tool("team_status")["text"]
     assert bob.state == "detached"
+
+
+@pytest.mark.parametrize("call", ["send", "notes", "claim", "settle", "snapshot"])
+def test_a_team_that_was_moved_and_moved_back(alice: Host, bob: Host, call: str) -> None:
+    """A rename that found somebody alive looks like a team that is gone; the member left a team it was in."""
+    alice.team("note bob Mind this")
+    alice.team("send bob Fix the parser")
+    real = getattr(bob.mailbox, call)
+
+    def moved(*_: object, **__: object) -> None:
+        setattr(bob.mailbox, call, real)
+        raise TeamMoved("team crew was renamed or deleted meanwhile")
+
+    setattr(bob.mailbox, call, moved)
+    bob.tool("team_send", to="alice", kind="note", subject="s", body="b")
+    for _ in range(2):
+        bob.poll()
+    bob.settle()
+    bob.poll()
+    assert bob.state == "receiving"
+    assert bob.entry is not None
+    assert "left" not in bob.entry
+    (result,) = [message for message in alice.messages() if message.kind == "result"]
+    assert result.report is not None
+    assert (result.sender, result.report.outcome) == ("bob", "completed")
 
 
 def test_the_entry_is_written_again_only_when_it_differs(bob: Host) -> None:

@@ -157,7 +157,12 @@ export class Turns {
     this.#visited = false;
     this.#meddled = false;
     this.#watchUntilRunning();
-    this.#pi.sendMessage(message, { triggerTurn: true }); // its run may be as far as `preparing` when this returns
+    try {
+      this.#pi.sendMessage(message, { triggerTurn: true }); // its run may be as far as `preparing` when this returns
+    } catch (error) {
+      this.abandon(); // else its end would be told as well
+      throw error;
+    }
     if (this.#ctx.isIdle()) delivery.stage = "deferred";
     return { started: true };
   }
