@@ -30,7 +30,7 @@ from pi_team.teams import moved
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pi_team.domain.model import Judge, Membership, Status, TeamState
+    from pi_team.domain.model import Judge, Member, Membership, Status, TeamState
     from pi_team.domain.operations import Change, Removal
 
 R = TypeVar("R")
@@ -285,7 +285,8 @@ class Memberships(Administration):
         """
         seat = self._seats.get(owner)
         if seat is None:
-            process = self._process_of(owner)
+            member = self._member_of(owner)
+            process = _process_of(member)
             try:
                 directory = self._engine.store.open(owner.team)
             except TeamUnknown as error:
@@ -294,6 +295,10 @@ class Memberships(Administration):
             seat = self._seats.setdefault(owner, made)
             if seat is not made:
                 made.close()  # another thread was faster
+            elif member is not None and member.alias == owner.alias:
+                # A rename of the member itself whose answer was lost has come true.
+                for former in [known for known in list(self._seats) if _is_former(known, owner)]:
+                    self._vacate(former)
         return seat
 
     def _unseat(self, owner: Membership) -> None:
@@ -305,15 +310,25 @@ class Memberships(Administration):
                     del self._seats[owner]
                     seat.close()
 
-    def _process_of(self, owner: Membership) -> Process:
-        """The member's process, which need not be this one: of the agent, for its helper."""
-        with contextlib.suppress(PiTeamError, ProcessLookupError):
-            member = self._engine.read(owner.team).value.member_with_token(owner.token)
-            if member is not None:
-                return process_of(member.pid)
-        return this_process()
+    def _member_of(self, owner: Membership) -> Member | None:
+        """What the record has for a membership's token; None also where that cannot be told now."""
+        with contextlib.suppress(PiTeamError):
+            return self._engine.read(owner.team).value.member_with_token(owner.token)
+        return None
 
     def _session(self, owner: Membership | None) -> Observer | None:
         """The observer of a member that has heartbeats; None for a person and for a one-shot command."""
         seat = self._seats.get(owner) if owner is not None else None
         return seat.observer if seat is not None and seat.attended else None
+
+
+def _process_of(member: Member | None) -> Process:
+    """The member's process, which need not be this one: of the agent, for its helper."""
+    if member is not None:
+        with contextlib.suppress(ProcessLookupError):
+            return process_of(member.pid)
+    return this_process()
+
+
+def _is_former(other: Membership, owner: Membership) -> bool:
+    return other != owner and (other.team, other.token) == (owner.team, owner.token)

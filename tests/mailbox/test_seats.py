@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 
 from interposition import InterposedFileSystem
 from pi_team import Mailbox
-from pi_team.errors import MembershipLost, TeamMoved
+from pi_team.errors import MembershipLost, OutcomeUnknown, TeamMoved
 from worlds import StillClock
 
 if TYPE_CHECKING:
@@ -145,3 +147,25 @@ def test_call_interrupted_anywhere_leaves_nothing_open(tmp_path: Path, call: str
         fs.at_call(index).before(interrupt)
         run(fs, tmp_path / f"{index}")
         assert fs.open_names == {}, f"{index}: {made}"
+
+
+@pytest.mark.parametrize("call", [("fsync", "revisions"), ("rename", "* -> state.json")], ids="/".join)
+def test_rename_of_oneself_whose_answer_was_lost_leaves_no_second_place(
+    mailbox: Mailbox, fs: InterposedFileSystem, tmp_path: Path, call: tuple[str, str]
+) -> None:
+    """The place and the presence under the former alias stayed for as long as the process."""
+    owner = join(mailbox)
+    before = len(fs.open_names)
+    fs.at(*call).fail(errno.EIO)
+    with pytest.raises(OutcomeUnknown):
+        mailbox.rename_member("crew", "alice", "bob", actor=owner)
+    mailbox.look("crew")  # completes it
+    renamed = attrs.evolve(owner, alias="bob")
+    mailbox.heartbeat(renamed, "idle")
+    mailbox.snapshot(renamed)
+    assert len(fs.open_names) <= before
+    assert [path.name for path in (tmp_path / "teams/crew/presence").iterdir()] == ["bob.json"]
+    with pytest.raises(MembershipLost):
+        mailbox.heartbeat(owner, "idle")
+    mailbox.heartbeat(renamed, "idle")
+    assert [path.name for path in (tmp_path / "teams/crew/presence").iterdir()] == ["bob.json"]
