@@ -38,8 +38,8 @@ def _arguments(argv: Sequence[str], rungs: Sequence[Rung]) -> argparse.Namespace
         epilog="Rungs: " + "; ".join(f"{rung.name}: {rung.about}" for rung in rungs),
     )
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="about five minutes on two cores (the default)")
-    size.add_argument("--full", action="store_true", help="all that there is: some hours")
+    size.add_argument("--quick", action="store_true", help="about three minutes on two cores (the default)")
+    size.add_argument("--full", action="store_true", help="all that there is: half an hour on two cores")
     names = [rung.name for rung in rungs]
     parser.add_argument(
         "--only", action="append", choices=names, metavar="RUNG", help=f"only this one: {', '.join(names)}"
