@@ -215,7 +215,9 @@ class Cast:
         self.observe()
         if not isinstance(answer, Refusal):
             for team in attempt.teams:
-                self._read(team)
+                # Whoever completes a rename that was cut in half does not look at who has the old name now.
+                if not attempt.new or team == attempt.new or team not in self.records.teams:
+                    self._read(team)
 
     def _seat(self, seat: Seat) -> None:
         """A process holds a membership, for which it has just written its presence if that is new."""

@@ -109,7 +109,7 @@ class Play(Cast):
         """A team gets another name."""
         text = f"{player.name} renames team {name} to {new}"
         stages = (partial(_move, name, new), partial(_retitle, name, new))
-        attempt = Attempt(text, "rename_team", frozenset({name, new}), stages)
+        attempt = Attempt(text, "rename_team", frozenset({name, new}), stages, new=new)
         return self.act(player, attempt, name, new, fate=fate)
 
     def delete_team(self, player: Player, name: str, fate: Fate | None = None) -> Any:

@@ -56,6 +56,7 @@ class Attempt:
         stages: what it does, each at once; all but renaming and deleting a team have one.
         idle: whether it may be done without having changed anything.
         aliases: whose presence it writes.
+        new: the name to be, where a team is renamed.
     """
 
     text: str
@@ -64,6 +65,7 @@ class Attempt:
     stages: tuple[Stage, ...]
     idle: bool = False
     aliases: frozenset[str] = frozenset()
+    new: str = ""
 
 
 class World(NamedTuple):

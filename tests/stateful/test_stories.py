@@ -95,6 +95,25 @@ def test_a_rename_cut_in_half_is_completed(perform: Callable[..., Play]) -> None
     assert play.records.teams["gang"].title == "gang"
 
 
+def test_completing_a_rename_tells_nothing_of_who_took_the_old_name(perform: Callable[..., Play]) -> None:
+    """A rename that died midway is repeated: what is pending in the team made since stays pending."""
+    play = perform()
+    ana, ben = two_members(play)
+    play.leave(ana)
+    play.leave(ben)
+    play.rename_team(ana.player, "crew", "gang", fate=Fate("kill", "rename", "crew -> gang", when="after"))
+    play.create(ben.player, "crew")
+    again = play.join(ben.player, "crew", "ben")
+    other = play.enter()
+    assert again is not None
+    assert play.join(other, "crew", "cay") is not None
+    play.send(again, "cay", "note", fate=Fate("kill", "rename", "*.tmp -> state.json"))
+    play.rename_team(other, "crew", "gang")
+    assert set(play.records.teams) == {"crew", "gang"}
+    play.join(other, "crew", "dan")
+    play.end()
+
+
 def test_who_keeps_its_name_is_still_there(perform: Callable[..., Play]) -> None:
     """A member gives itself the name that it has, which is refused: its presence stays."""
     play = perform()
