@@ -24,8 +24,8 @@ from pi_team.errors import (
     TeamUnknown,
 )
 from pi_team.presence import Observer, Process, process_of, this_process
+from pi_team.record.directory import moved
 from pi_team.seats import Seat
-from pi_team.teams import moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,10 +26,10 @@ from pi_team.errors import (
     UnsupportedSchema,
 )
 from pi_team.record.attempt import Conflict
-from pi_team.record.directory import TeamDirectory, has_moved
+from pi_team.record.directory import TeamDirectory, has_moved, moved
 from pi_team.record.filesystem import exists, storage_error
 from pi_team.record.publication import CONFLICT_WAIT, Author, Publisher
-from pi_team.teams import TeamsDirectory, check_name, moved
+from pi_team.teams import TeamsDirectory, check_name
 from pi_team.tree import remove_tree
 
 if TYPE_CHECKING:

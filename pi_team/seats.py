@@ -7,8 +7,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from pi_team.domain.lifecycles import membership_of
-from pi_team.errors import PiTeamError, StorageError, TeamMoved
+from pi_team.errors import PiTeamError, StorageError
 from pi_team.presence import Observer, PresenceDirectory, Process
+from pi_team.record.directory import moved
 from pi_team.record.filesystem import storage_error
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Seat:
             hint = f"`pi-team doctor {team}` says what mends it."
             raise StorageError(f"{doing}: its directory is missing", hint=hint)
         if not written:
-            raise TeamMoved(f"team {team} was renamed or deleted meanwhile")
+            raise moved(team)
         self.observer.attended()
 
     def forget(self, alias: str, token: str) -> None:

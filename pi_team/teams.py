@@ -11,9 +11,9 @@ import errno
 import re
 from typing import TYPE_CHECKING, Final
 
-from pi_team.errors import NameInvalid, OutcomeUnknown, TeamExists, TeamMoved, UnsupportedFilesystem
+from pi_team.errors import NameInvalid, OutcomeUnknown, TeamExists, UnsupportedFilesystem
 from pi_team.limits import NAME_PATTERN
-from pi_team.record.directory import TeamDirectory
+from pi_team.record.directory import TeamDirectory, moved
 from pi_team.record.filesystem import FileSystem, close_quietly, open_private_dir, storage_error
 
 if TYPE_CHECKING:
@@ -33,11 +33,6 @@ def check_name(name: str, what: str = "team name") -> None:
     """Refuse what is no name. Raises NameInvalid."""
     if not is_name(name):
         raise NameInvalid(f"{name!r} is not a valid {what}")
-
-
-def moved(team: str) -> TeamMoved:
-    """What an operation says whose team is no longer where it was opened."""
-    return TeamMoved(f"team {team} was renamed or deleted meanwhile")
 
 
 class TeamsDirectory:

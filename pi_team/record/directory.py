@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final, Self
 
-from pi_team.errors import TeamUnknown
+from pi_team.errors import TeamMoved, TeamUnknown
 from pi_team.record.filesystem import (
     FileSystem,
     close_quietly,
@@ -126,3 +126,8 @@ def has_moved(team: TeamDirectory) -> bool:
     with contextlib.suppress(OSError):
         return not team.is_current()
     return False
+
+
+def moved(team: str) -> TeamMoved:
+    """What an operation says whose team is no longer where it was opened."""
+    return TeamMoved(f"team {team} was renamed or deleted meanwhile")

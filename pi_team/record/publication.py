@@ -27,7 +27,7 @@ from pi_team.errors import (
 from pi_team.limits import RECORD_BYTES, REVISION_MAX, REVISIONS_KEPT
 from pi_team.record import envelope
 from pi_team.record.attempt import Attempt, Conflict, unknown_outcome
-from pi_team.record.directory import RECORD, TeamDirectory, has_moved
+from pi_team.record.directory import RECORD, TeamDirectory, has_moved, moved
 from pi_team.record.envelope import Damaged, Envelope, Previous, Publication
 from pi_team.record.filesystem import (
     close_quietly,
@@ -176,7 +176,7 @@ class Publisher:
         except (OSError, Damaged, RecordCorrupt, RecordMissing, StorageError, UnsupportedFilesystem) as error:
             if has_moved(team):
                 # Half gone, or retitled already: what was found says nothing about the team asked for.
-                raise TeamMoved(f"team {team.name} was renamed or deleted meanwhile") from error
+                raise moved(team.name) from error
             if isinstance(error, OSError):
                 raise storage_error(error, f"cannot publish in team {team.name}") from error
             if isinstance(error, Damaged):

@@ -14,7 +14,7 @@ from pi_team import json_text
 from pi_team.errors import RecordCorrupt, RecordMissing, TeamMoved
 from pi_team.limits import RECORD_BYTES, REVISION_MAX
 from pi_team.record import envelope
-from pi_team.record.directory import RECORD, TeamDirectory, has_moved
+from pi_team.record.directory import RECORD, TeamDirectory, has_moved, moved
 from pi_team.record.envelope import Damaged, Envelope, Identity, Previous
 from pi_team.record.filesystem import (
     close_quietly,
@@ -155,7 +155,7 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
     except BaseException as error:
         close_quietly(fs, fd)
         if isinstance(error, Damaged | RecordCorrupt) and has_moved(directory):
-            raise _moved(directory) from error  # it may bear its new name already
+            raise moved(directory.name) from error  # it may bear its new name already
         if isinstance(error, Damaged):
             raise RecordCorrupt(f"{shown} is damaged: {error}") from error
         if isinstance(error, OSError):
@@ -164,14 +164,10 @@ def pin_record(directory: TeamDirectory, codec: Codec[T]) -> Pinned[T]:
     return Pinned(fd, status, decoded.identity, version)
 
 
-def _moved(directory: TeamDirectory) -> TeamMoved:
-    return TeamMoved(f"team {directory.name} was renamed or deleted meanwhile")
-
-
 def missing(directory: TeamDirectory) -> RecordMissing | TeamMoved:
     """Why an open team directory has no record."""
     if has_moved(directory):
-        return _moved(directory)
+        return moved(directory.name)
     return RecordMissing(f"team {directory.name} has no record ({directory.shown(RECORD)})")
 
 
