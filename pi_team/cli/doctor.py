@@ -13,6 +13,7 @@ from pi_team.errors import RecordCorrupt, RecordMissing, RecordUnsafe, StorageEr
 from pi_team.hosts.pi import checkup
 from pi_team.hosts.pi.installation import Installation
 from pi_team.mailbox import Mailbox
+from pi_team.record.recovery import intact, obstacles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,12 +103,9 @@ def _is_readable(mailbox: Mailbox, team: str) -> bool:
 
 def _newest(history: Sequence[SlotReport[TeamState]]) -> int | None:
     """The revision that is restored where none is named, or None where that is refused."""
-    for report in reversed(history):
-        if report.unread is not None:
-            return None
-        if report.version is not None:
-            return report.revision
-    return None
+    if obstacles(history):
+        return None
+    return max((version.revision for version in intact(history)), default=None)
 
 
 def _history_row(report: SlotReport[TeamState]) -> Sequence[Cell]:

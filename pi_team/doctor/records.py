@@ -34,7 +34,7 @@ from pi_team.record.directory import RECORD, REVISIONS, TeamDirectory
 from pi_team.record.envelope import Damaged
 from pi_team.record.filesystem import storage_error
 from pi_team.record.reading import decode_version, read_envelope, read_slot, slot_name
-from pi_team.record.recovery import history, is_lost, obstacles
+from pi_team.record.recovery import history, intact, is_lost, obstacles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -125,14 +125,14 @@ class RecordExamination:
         in_the_way = [self._slot(report.revision, above=False) for report in obstacles(reports)]
         found = [finding for finding in in_the_way if finding is not None]
         yield from found
-        intact = [report.revision for report in reports if report.version is not None]
+        good = intact(reports)
         command = ""
         if not all(finding.command for finding in found):
             # What is not mended by a command, and what cannot be recovered, is for a person to give up.
             message = f"{message}; a newer revision than those that are intact cannot be read"
-            if intact:
-                message += f", and pi-team recover {team} --revision {intact[-1]} gives it up"
-        elif intact:
+            if good:
+                message += f", and pi-team recover {team} --revision {good[-1].revision} gives it up"
+        elif good:
             command = shell("pi-team", "recover", team, "--yes")
         elif not found:
             message = f"{message}; no revision is intact: pi-team delete {team} --damaged gives the team up"
@@ -142,11 +142,12 @@ class RecordExamination:
         """A record that the system did not let us read."""
         team, path = self.team.name, self.team.shown(RECORD)
         finding = of_unreadable(self.team.fs.stat(RECORD, self.team.fd), team, path, error)
-        intact = [report.revision for report in reports if report.version is not None]
-        if finding.command or not is_lost(error) or not intact:
+        good = intact(reports)
+        if finding.command or not is_lost(error) or not good:
             return finding
         # It may pass, so that this too is for a person to judge.
-        way = f"if it stays so, pi-team recover {team} --revision {intact[-1]} goes back to what is intact"
+        newest = good[-1].revision
+        way = f"if it stays so, pi-team recover {team} --revision {newest} goes back to what is intact"
         return attrs.evolve(finding, message=f"{error.message}; {way}")
 
     def _half_renamed(self) -> str | None:

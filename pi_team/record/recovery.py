@@ -13,7 +13,7 @@ import errno
 import os
 import stat
 import uuid
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import attrs
 
@@ -40,6 +40,9 @@ from pi_team.record.reading import (
     slot_name,
     slot_number,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 T = TypeVar("T")
 
@@ -109,9 +112,14 @@ def _inspect(team: TeamDirectory, codec: Codec[T], number: int) -> SlotReport[T]
     return SlotReport(number, version, "", found.publication, found.previous)
 
 
-def obstacles(reports: list[SlotReport[T]]) -> list[SlotReport[T]]:
+def intact(reports: Sequence[SlotReport[T]]) -> list[Version[T]]:
+    """What the intact slots hold, oldest first."""
+    return [report.version for report in reports if report.version is not None]
+
+
+def obstacles(reports: Sequence[SlotReport[T]]) -> list[SlotReport[T]]:
     """The slots above the newest intact one that were not read: nobody but a person may pass over them."""
-    newest = max((report.revision for report in reports if report.version is not None), default=0)
+    newest = max((version.revision for version in intact(reports)), default=0)
     return [report for report in reports if report.unread is not None and report.revision > newest]
 
 
@@ -185,13 +193,13 @@ def _is_readable(publisher: Publisher, team: TeamDirectory, codec: Codec[T]) -> 
 
 
 def _newest(team: TeamDirectory, reports: list[SlotReport[T]]) -> Version[T]:
-    intact = _intact(reports)
-    if not intact:
+    good = intact(reports)
+    if not good:
         raise RecordCorrupt(
             f"no revision of team {team.name} is intact",
             hint=f"Keep a copy if you need one; pi-team delete {team.name} --damaged gives the team up.",
         )
-    return intact[-1]
+    return good[-1]
 
 
 def _named(team: TeamDirectory, reports: list[SlotReport[T]], revision: int) -> Version[T]:
@@ -200,12 +208,8 @@ def _named(team: TeamDirectory, reports: list[SlotReport[T]], revision: int) -> 
             return report.version
         if report.revision == revision and report.unread is not None:
             raise report.unread
-    known = ", ".join(str(version.revision) for version in _intact(reports))
+    known = ", ".join(str(version.revision) for version in intact(reports))
     raise UsageError(f"revision {revision} of team {team.name} is not intact", hint=f"Intact: {known}.")
-
-
-def _intact(reports: list[SlotReport[T]]) -> list[Version[T]]:
-    return [report.version for report in reports if report.version is not None]
 
 
 def _refuse_to_pass_over(team: TeamDirectory, reports: list[SlotReport[T]], newest: Version[T]) -> None:
