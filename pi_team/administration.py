@@ -93,12 +93,7 @@ class Administration:
         except PiTeamError:
             if not undecided:
                 raise
-            with (
-                patience.aside(),
-                self._engine.store.open(team) as directory,
-                PresenceDirectory(directory) as presence,
-            ):
-                observer.watch(presence, undecided)
+            self._engine.watch(team, undecided, observer, patience)
             act(terms, patience)
 
     def doctor(self, team: str | None = None) -> list[Finding]:

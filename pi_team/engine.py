@@ -26,10 +26,11 @@ from pi_team.store import Store, default_path
 from pi_team.teams import check_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pi_team.domain.model import Judge, TeamState
     from pi_team.domain.operations import Change
+    from pi_team.presence.judging import Judged
     from pi_team.record.directory import TeamDirectory
     from pi_team.record.reading import Version
 
@@ -131,12 +132,7 @@ class Engine:
         patience = self.new_patience()
         change, undecided = self._publish(team, operation, judging, patience)
         if change.refusal is not None and undecided and observer is None:
-            with (
-                patience.aside(),
-                self.store.open(team) as directory,
-                PresenceDirectory(directory) as presence,
-            ):
-                judging.watch(presence, undecided)
+            self.watch(team, undecided, judging, patience)
             change, _ = self._publish(team, operation, judging, patience)
         return change.unwrap()
 
@@ -164,6 +160,15 @@ class Engine:
 
         self.publisher.publish(open_directory, self._codec(team), apply, patience)
         return result[0]
+
+    def watch(self, team: str, undecided: Iterable[Judged], observer: Observer, patience: Patience) -> None:
+        """Watch those whom an operation could not judge; that is no waiting for locks.
+
+        Raises:
+            TeamUnknown, RecordUnsafe, StorageError: the team cannot be opened.
+        """
+        with patience.aside(), self.store.open(team) as directory, PresenceDirectory(directory) as presence:
+            observer.watch(presence, undecided)
 
     def read(self, team: str) -> Version[TeamState]:
         """The record now, without a lock. Raises as :meth:`Reader.read`."""
