@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOMBSTONE_PREFIX: Final = ".deleted-"
-_UNREADABLE: Final = (RecordCorrupt, RecordMissing, RecordUnsafe, UnsupportedSchema)
+UNREADABLE: Final = (RecordCorrupt, RecordMissing, RecordUnsafe, UnsupportedSchema)
+"""What is said of a record that is there no more, or that nobody can use."""
 
 
 @attrs.frozen(slots=True)
@@ -208,7 +209,7 @@ class Relocation(TeamsDirectory):
                     self._publisher.read(directory, after)
                 except RecordCorrupt:
                     return True
-        except (TeamUnknown, *_UNREADABLE):
+        except (TeamUnknown, *UNREADABLE):
             pass
         return False
 
@@ -302,7 +303,7 @@ class Relocation(TeamsDirectory):
 
         try:
             self._publisher.read(directory, codec)
-        except (*_UNREADABLE, StorageError) as error:
+        except (*UNREADABLE, StorageError) as error:
             lost = recovery.is_lost(error)
             if isinstance(error, StorageError) and not lost:
                 raise  # that passes or can be mended, and then the members can be asked for

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from pi_team.cli.confirm import confirmed
 from pi_team.cli.parameters import json_option, team_argument, yes_option
-from pi_team.errors import RecordCorrupt, RecordMissing, RecordUnsafe, StorageError, UnsupportedSchema
+from pi_team.errors import StorageError
 from pi_team.mailbox import Mailbox
+from pi_team.relocation import UNREADABLE
 
 if TYPE_CHECKING:
     from pi_team.cli.output import Output
 
 __all__ = ["create", "delete", "rename_team"]
-
-_DAMAGE: Final = (RecordCorrupt, RecordMissing, RecordUnsafe, StorageError, UnsupportedSchema)
 
 
 @click.command(short_help="Create a team.")
@@ -65,7 +64,7 @@ def delete(output: Output, *, team: str, damaged: bool, yes: bool) -> int:
     Refused while a member is connected.
     """
     mailbox = Mailbox(notice=output.remark)
-    with contextlib.suppress(*_DAMAGE):  # `delete_team` says what is to be done about it
+    with contextlib.suppress(*UNREADABLE, StorageError):  # `delete_team` says what is to be done about it
         mailbox.look(team)
     if not confirmed(output, f"Delete {team} and all its messages?", yes=yes):
         return 1
