@@ -31,9 +31,9 @@ class Mailbox(Memberships):
 
     A context manager that closes it; memberships are left by :meth:`leave`.
 
-    Its threads may use it at once. A look at a team waits for another thread's that is completing a
-    publication (0.5 s at most), a heartbeat for none that waits for locks. It is closed when no thread uses
-    it any more.
+    Its threads may use it at once. A look at a team waits for those of other threads that came before it and
+    complete a publication, each for 0.5 s at most. A heartbeat waits for nobody, except a member's first
+    one and one after a gap, which look. It is closed when no thread uses it any more.
 
     Args:
         teams: the teams directory; `$PI_CODING_AGENT_DIR/teams` or `~/.pi/agent/teams` by default.

@@ -5,8 +5,8 @@ linked and not installed, and completes it, so that a crash is mended within sec
 writes. Where completing fails the reader may follow the chain in memory, and what it showed never goes
 back.
 
-Threads may share a reader: one reads at a time, and the others wait, for one that helps at most for its
-patience.
+Threads may share a reader: one reads at a time, and the others wait, for each that comes before and helps
+at most for its patience.
 """
 
 from __future__ import annotations
