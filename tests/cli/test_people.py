@@ -82,6 +82,17 @@ def test_recover_shows_what_is_intact_and_restores_it(mailbox: Mailbox, home: Pa
     assert any(path.read_text() == "damaged" for path in record.parent.glob("state.json.damaged-*"))
 
 
+def check_refused_but_for_a_name(run: Run, code: str, hint: str) -> None:
+    """Two revisions are intact and the newest was not read: nothing is restored until one is named."""
+    for words in (["--yes"], []):  # without the answer, no question either
+        ended = run("recover", "crew", *words)
+        assert ended.status == 1
+        assert [line.split("\t")[1] for line in ended.out.splitlines()] == ["intact", "intact", "not read"]
+        assert ended.err.startswith(f"error {code}")
+        assert hint in ended.err
+    assert run("recover", "crew", "--revision", "2", "--yes", "--json").object["revision"] == 4
+
+
 def test_recover_asks_nothing_where_the_newest_revision_was_not_read(
     mailbox: Mailbox, home: Path, run: Run
 ) -> None:
@@ -90,13 +101,7 @@ def test_recover_asks_nothing_where_the_newest_revision_was_not_read(
     crew = home / "teams" / "crew"
     (crew / "state.json").unlink()
     (crew / "revisions" / "3.json").chmod(0o640)
-    for words in (["--yes"], []):  # without the answer, no question either
-        ended = run("recover", "crew", *words)
-        assert ended.status == 1
-        assert [line.split("\t")[1] for line in ended.out.splitlines()] == ["intact", "intact", "not read"]
-        assert ended.err.startswith("error RECORD_UNSAFE")
-        assert "pi-team recover crew --revision 2" in ended.err
-    assert run("recover", "crew", "--revision", "2", "--yes", "--json").object["revision"] == 4
+    check_refused_but_for_a_name(run, "RECORD_UNSAFE", "pi-team recover crew --revision 2")
 
 
 @pytest.fixture
@@ -117,13 +122,7 @@ def bad_sector(mailbox: Mailbox, home: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.usefixtures("bad_sector")
 def test_record_on_a_bad_sector_goes_back_to_a_named_revision(run: Run) -> None:
     """Nothing is restored by itself, since the fault may pass; what is intact is shown, and can be named."""
-    for words in (["--yes"], []):
-        ended = run("recover", "crew", *words)
-        assert ended.status == 1
-        assert [line.split("\t")[1] for line in ended.out.splitlines()] == ["intact", "intact", "not read"]
-        assert ended.err.startswith("error STORAGE")
-        assert "--revision" in ended.err
-    assert run("recover", "crew", "--revision", "2", "--yes", "--json").object["revision"] == 4
+    check_refused_but_for_a_name(run, "STORAGE", "--revision")
     assert run("members", "crew").status == 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -108,13 +108,15 @@ class Goes:
         return tuple(str(self._home.extension(name, source)) for name, source in sources.items())
 
 
-def settling(coder: TeamPi, model_server: ModelServer) -> None:
-    """A member has had its own turn, and Pi is telling that it has settled."""
+def settling(start_team_pi: StartTeamPi, model_server: ModelServer, **options: Any) -> TeamPi:
+    """A member, started so, that has had its own turn: Pi is telling that it has settled."""
+    coder = start_team_pi(model="fake-2", **options)
     coder.team("join crew coder")
     model_server.script(coder.model, "Hello.")
     mark = coder.mark()
     coder.command("prompt", message="Hello")
     coder.until("agent_end", after=mark)
+    return coder
 
 
 def delivered(coder: TeamPi) -> None:
@@ -128,8 +130,7 @@ def test_what_another_turn_says_is_no_result(
 ) -> None:
     """The answer to another extension's message went to the teammate, and that to the request nowhere."""
     others = go_on.extensions(linting=LINTING, lingering=LINGERING)
-    coder = start_team_pi(model="fake-2", extensions=others)
-    settling(coder, model_server)
+    coder = settling(start_team_pi, model_server, extensions=others)
     request = crew.join("boss").send("coder", "Do it")
     delivered(coder)
     model_server.script("fake-2", "Private.", "For boss.")
@@ -144,8 +145,7 @@ def test_each_of_two_requests_gets_its_own_answer(
     start_team_pi: StartTeamPi, crew: Team, model_server: ModelServer, go_on: Goes
 ) -> None:
     """The first was reported as not begun, and done; the second got what was said to the first."""
-    coder = start_team_pi(model="fake-2", extensions=go_on.extensions(lingering=LINGERING))
-    settling(coder, model_server)
+    coder = settling(start_team_pi, model_server, extensions=go_on.extensions(lingering=LINGERING))
     boss = crew.join("boss")
     first, second = boss.send("coder", "The first"), boss.send("coder", "The second")
     delivered(coder)
@@ -162,12 +162,12 @@ def test_a_persons_prompt_comes_first_and_takes_nothing_over(
     start_team_pi: StartTeamPi, crew: Team, model_server: ModelServer, go_on: Goes
 ) -> None:
     """A request that had not begun was reported as taken over, and then done while the session was paused."""
-    coder = start_team_pi(
-        model="fake-2",
+    coder = settling(
+        start_team_pi,
+        model_server,
         extensions=go_on.extensions(lingering=LINGERING),
         env={"PI_TEAM_AUTO_TURNS": "1"},
     )
-    settling(coder, model_server)
     coder.send("prompt", message="Mine first")
     coder.state()
     request = crew.join("boss").send("coder", "Do it")
@@ -186,12 +186,12 @@ def test_a_person_who_types_into_the_deferred_turn_takes_it_over(
     start_team_pi: StartTeamPi, crew: Team, model_server: ModelServer, go_on: Goes
 ) -> None:
     """What a person said to the turn before Pi had told whose it is went to the teammate."""
-    coder = start_team_pi(
-        model="fake-2",
+    coder = settling(
+        start_team_pi,
+        model_server,
         before=go_on.extensions(hesitating=HESITATING),
         extensions=go_on.extensions(lingering=LINGERING),
     )
-    settling(coder, model_server)
     request = crew.join("boss").send("coder", "Do it")
     delivered(coder)
     go_on()
@@ -213,8 +213,7 @@ def test_a_deferred_turn_that_was_given_up_does_not_ask_the_model(
     start_team_pi: StartTeamPi, crew: Team, model_server: ModelServer, go_on: Goes, end: str
 ) -> None:
     """A request was done after its result had said interrupted, without the rules and by nobody's member."""
-    coder = start_team_pi(model="fake-2", extensions=go_on.extensions(lingering=LINGERING))
-    settling(coder, model_server)
+    coder = settling(start_team_pi, model_server, extensions=go_on.extensions(lingering=LINGERING))
     boss = crew.join("boss")
     request = boss.send("coder", "Do it")
     delivered(coder)

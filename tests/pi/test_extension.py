@@ -479,15 +479,20 @@ def forged(pi: RpcPi, *entries: dict[str, Any]) -> str:
     return file
 
 
+def restored(start_rpc: StartRpc, model_server: ModelServer, membership: dict[str, Any]) -> RpcPi:
+    """A member's session that is opened again, with that as what it remembers of its membership."""
+    pi = joined(start_rpc())
+    model_server.script("fake-1", "hello")
+    pi.ask("hi")
+    entry = {"type": "custom", "customType": "pi-team-membership", "data": membership}
+    return start_rpc("--session", forged(pi, entry))
+
+
 def test_a_membership_that_makes_no_sense_is_told_once(
     crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
 ) -> None:
     """A session file of another version, or of somebody else's making."""
-    pi = joined(start_rpc())
-    model_server.script("fake-1", "hello")
-    pi.ask("hi")
-    entry = {"type": "custom", "customType": "pi-team-membership", "data": {"version": "x", "team": 7}}
-    pi = start_rpc("--session", forged(pi, entry))
+    pi = restored(start_rpc, model_server, {"version": "x", "team": 7})
     told(pi, "cannot be read")
     pi.ask("/team list")
     assert notices(pi, "error") == []
@@ -498,14 +503,10 @@ def test_a_membership_that_cannot_even_be_passed_on_is_told_once(
     crew: PiHome, start_rpc: StartRpc, model_server: ModelServer
 ) -> None:
     """It killed each Python side that was to restore it, until none was started any more."""
-    pi = joined(start_rpc())
-    model_server.script("fake-1", "hello")
-    pi.ask("hi")
     deep: dict[str, Any] = {}
     for _ in range(70):
         deep = {"a": deep}
-    entry = {"type": "custom", "customType": "pi-team-membership", "data": deep}
-    pi = start_rpc("--session", forged(pi, entry))
+    pi = restored(start_rpc, model_server, deep)
     told(pi, "too deeply nested")
     helper = helpers(pi)
     joined(pi)

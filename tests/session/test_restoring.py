@@ -309,6 +309,14 @@ def test_an_entry_without_a_place_names_its_team(alice: Host, bob: Host, host: O
     assert "is no member any more" in notices(again.restore(entry), "warning")[0]
 
 
+def detached(host: OpenHost, entry: object) -> str:
+    """What bob's session is told when it has nothing to come back to with that entry, which it remembers."""
+    again = host("bob")
+    effects = again.restore(entry)
+    assert (again.state, again.entry) == ("detached", {"version": 1, "left": True})
+    return notices(effects, "warning")[0]
+
+
 @pytest.mark.parametrize("alias", ["bob", "bobby"])
 def test_not_in_a_team_that_it_left(alice: Host, bob: Host, host: OpenHost, alias: str) -> None:
     """Its team was deleted, and it came back to one that the person had left, whose roster has its id."""
@@ -317,10 +325,7 @@ def test_not_in_a_team_that_it_left(alice: Host, bob: Host, host: OpenHost, alia
     bob.team(f"join guild {alias}")
     bob.tell(Shutdown())
     alice.team("delete guild")
-    again = host("bob")
-    effects = again.restore(bob.entry)
-    assert (again.state, again.entry) == ("detached", {"version": 1, "left": True})
-    assert "was deleted" in notices(effects, "warning")[0]
+    assert "was deleted" in detached(host, bob.entry)
 
 
 @pytest.mark.parametrize("renamed", ["b2 carol", "b2 carol, bob b2"])
@@ -343,10 +348,7 @@ def test_not_under_an_alias_that_it_left_where_its_own_is_gone(
     bob.team("join crew b2")
     bob.tell(Shutdown())
     alice.team("remove b2")
-    again = host("bob")
-    effects = again.restore(bob.entry)
-    assert (again.state, again.entry) == ("detached", {"version": 1, "left": True})
-    assert "was b2 in crew, and is no member any more" in notices(effects, "warning")[0]
+    assert "was b2 in crew, and is no member any more" in detached(host, bob.entry)
 
 
 def test_under_its_alias_where_the_last_entry_was_not_kept(bob: Host, host: OpenHost) -> None:

@@ -136,13 +136,18 @@ def test_a_result_that_cannot_be_recorded_pauses_and_is_tried_again(alice: Host,
     assert bob.delivered.details["subject"] == "Second"
 
 
-def test_what_has_waited_to_be_recorded_survives_a_resume(alice: Host, bob: Host) -> None:
-    """`resume` tries at once; while it fails nothing new is claimed, and the report is not lost."""
+def hold(alice: Host, bob: Host) -> None:
+    """The first of two requests is done, and its result cannot be recorded until bob's disk has room."""
     alice.team("send bob First")
     alice.team("send bob Second")
     bob.poll()
     bob.fs.at("create").fail(errno.ENOSPC).always()
     bob.settle("the work")
+
+
+def test_what_has_waited_to_be_recorded_survives_a_resume(alice: Host, bob: Host) -> None:
+    """`resume` tries at once; while it fails nothing new is claimed, and the report is not lost."""
+    hold(alice, bob)
     for _ in range(2):
         (told,) = notices(bob.team("resume"))
         assert "goes on when the result of the team work is recorded" in told
@@ -156,11 +161,7 @@ def test_what_has_waited_to_be_recorded_survives_a_resume(alice: Host, bob: Host
 
 def test_a_resume_that_records_what_has_waited(alice: Host, bob: Host) -> None:
     """There is room again: the result is in the record, and what waits is taken."""
-    alice.team("send bob First")
-    alice.team("send bob Second")
-    bob.poll()
-    bob.fs.at("create").fail(errno.ENOSPC).always()
-    bob.settle("the work")
+    hold(alice, bob)
     bob.fs.forget()
     assert notices(bob.team("resume")) == ["Receiving again."]
     bob.poll()

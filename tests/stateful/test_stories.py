@@ -80,15 +80,21 @@ def test_a_sleeper_that_was_replaced_can_do_nothing(perform: Callable[..., Play]
     play.end()
 
 
-def test_a_rename_cut_in_half_is_completed(perform: Callable[..., Play]) -> None:
-    """A rename dies when the directory has moved; another team takes the old name; then it is repeated."""
-    play = perform()
+def half_renamed(play: Play) -> Seat:
+    """A rename of crew to gang died midway, and another crew was made since; who made it."""
     ana, ben = two_members(play)
     play.leave(ana)
     play.leave(ben)
     play.rename_team(ana.player, "crew", "gang", fate=Fate("kill", "rename", "crew -> gang", when="after"))
-    assert play.records.teams["gang"].title == "crew"
     play.create(ben.player, "crew")
+    return ben
+
+
+def test_a_rename_cut_in_half_is_completed(perform: Callable[..., Play]) -> None:
+    """A rename dies when the directory has moved; another team takes the old name; then it is repeated."""
+    play = perform()
+    ben = half_renamed(play)
+    assert play.records.teams["gang"].title == "crew"
     play.look("gang")
     assert play.join(ben.player, "gang", "ben") is None
     play.end()
@@ -98,11 +104,7 @@ def test_a_rename_cut_in_half_is_completed(perform: Callable[..., Play]) -> None
 def test_completing_a_rename_tells_nothing_of_who_took_the_old_name(perform: Callable[..., Play]) -> None:
     """A rename that died midway is repeated: what is pending in the team made since stays pending."""
     play = perform()
-    ana, ben = two_members(play)
-    play.leave(ana)
-    play.leave(ben)
-    play.rename_team(ana.player, "crew", "gang", fate=Fate("kill", "rename", "crew -> gang", when="after"))
-    play.create(ben.player, "crew")
+    ben = half_renamed(play)
     again = play.join(ben.player, "crew", "ben")
     other = play.enter()
     assert again is not None
